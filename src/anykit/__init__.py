@@ -1,0 +1,1 @@
+"""anykit: one toolbox for any agent."""
