@@ -14,8 +14,8 @@ from .names import Json, MetadataMap
 
 def _from_base64(value: Any) -> bytes:
     """Bytes are themselves; a string is base64."""
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value)
+    if isinstance(value, bytes):
+        return value
     if isinstance(value, str):
         try:
             return base64.b64decode(value, validate=True)
