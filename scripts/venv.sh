@@ -41,7 +41,7 @@ install_with_pip() {
     fi
     # A person's own settings for pip (mirror, certificates) hold; what would print or install elsewhere does not.
     export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_USER=0 PIP_ROOT_USER_ACTION=ignore PIP_NO_WARN_SCRIPT_LOCATION=1
-    pip="$venv/bin/python -m pip install --quiet --constraint constraints.txt"
+    pip="$venv/bin/python -m pip install -qq --constraint constraints.txt"
     $pip --upgrade pip # a group of pyproject.toml needs pip 25.1
     $pip --group dev
     $pip --no-build-isolation --editable . # the backend is in the group: one version, and no second download
