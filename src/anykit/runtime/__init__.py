@@ -1,0 +1,44 @@
+"""What happens to a call: names, scopes, policy, the executor, the journal; and `Session`, the seam of the faces."""
+
+from .callers import HOST, Caller, Scope
+from .catalog import Catalog, Report, Snapshot, Source, ToolEntry, ToolkitEntry, connecting, state_of
+from .executor import CallOptions, Executor
+from .journal import Journal, Nowhere
+from .naming import Candidate, Name, Names, clean
+from .policy import AllowAll, Decision, Policy
+from .scopes import Configured, Scopes, ToolkitEvent, UnknownToolkit, Vault
+from .session import CatalogChanged, Change, Session, ToolkitView
+
+__all__ = [
+    "HOST",
+    "AllowAll",
+    "CallOptions",
+    "Caller",
+    "Candidate",
+    "Catalog",
+    "CatalogChanged",
+    "Change",
+    "Configured",
+    "Decision",
+    "Executor",
+    "Journal",
+    "Name",
+    "Names",
+    "Nowhere",
+    "Policy",
+    "Report",
+    "Scope",
+    "Scopes",
+    "Session",
+    "Snapshot",
+    "Source",
+    "ToolEntry",
+    "ToolkitEntry",
+    "ToolkitEvent",
+    "ToolkitView",
+    "UnknownToolkit",
+    "Vault",
+    "clean",
+    "connecting",
+    "state_of",
+]

@@ -1,0 +1,251 @@
+"""Where a call happens, for every protocol: find, validate, preflight, policy, run with a deadline, record."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from anykit.capabilities import (
+    CapabilityContext,
+    Denied,
+    Event,
+    Failed,
+    InvocableRequest,
+    Json,
+    MetadataMap,
+    Outcome,
+    Resume,
+)
+from anykit.capabilities import outcomes as codes
+from anykit.tools import CALL_TIMEOUT, Tool, Toolkit, attempt, check_arguments, timed_out
+
+from .callers import Caller
+from .catalog import Catalog, Snapshot, ToolEntry, connecting, state_of
+from .journal import Journal
+from .policy import AllowAll, Policy
+from .scopes import Scopes
+
+log = logging.getLogger("anykit.executor")
+
+
+@dataclass(frozen=True, slots=True)
+class CallOptions:
+    """What may come with a call. `timeout` is in seconds."""
+
+    timeout: float | None = None
+    call_id: str | None = None
+    turn_id: str | None = None
+    idempotency_key: str | None = None
+    metadata: MetadataMap = field(default_factory=dict[str, Any])
+    emit: Callable[[Event], None] | None = None
+    """Hears the call's events, on the loop's thread."""
+    resume: Resume | None = None
+
+
+DEFAULT = CallOptions()
+
+
+class _Life:
+    """One call's time: once it is over, nothing is heard of it any more."""
+
+    __slots__ = ("_listener", "_loop", "_thread", "over")
+
+    def __init__(self, listener: Callable[[Event], None] | None, loop: asyncio.AbstractEventLoop) -> None:
+        self._listener = listener
+        self._loop = loop
+        self._thread = threading.get_ident()
+        self.over = False
+
+    def is_over(self) -> bool:
+        return self.over
+
+    def emit(self, event: Event) -> None:
+        if self._listener is None or self.over:
+            return
+        if threading.get_ident() == self._thread:
+            self._tell(event)
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._tell, event)
+
+    def _tell(self, event: Event) -> None:
+        if self._listener is None or self.over:
+            return
+        try:
+            self._listener(event)
+        except Exception:
+            log.exception("whoever listened to a call broke")
+
+
+class Executor:
+    """Runs calls. One for each workbench."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        scopes: Scopes,
+        journal: Journal,
+        *,
+        policy: Policy | None = None,
+    ) -> None:
+        self._catalog = catalog
+        self._scopes = scopes
+        self._journal = journal
+        self._policy: Policy = policy or AllowAll()
+
+    async def run(self, caller: Caller, name: str, arguments: Json = None, options: CallOptions = DEFAULT) -> Outcome:
+        """One call from its name to its outcome. Raises nothing but `CancelledError`."""
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        call_id = options.call_id or uuid.uuid4().hex
+        if arguments is None:
+            arguments = {}
+        outcome: Outcome | None = None
+        try:
+            outcome = await self._run(caller, name, arguments, options, call_id, begun)
+        finally:
+            self._journal.record(
+                caller=caller,
+                tool=name,
+                call_id=call_id,
+                turn_id=options.turn_id,
+                outcome=outcome,
+                seconds=loop.time() - begun,
+                arguments=arguments,
+            )
+        return outcome
+
+    async def _run(
+        self, caller: Caller, name: str, arguments: Json, options: CallOptions, call_id: str, begun: float
+    ) -> Outcome:
+        entry = self._catalog.snapshot.tools.get(name)
+        if entry is None:
+            entry = await self._await_tool(name, begun + (options.timeout or CALL_TIMEOUT))
+            if entry is None:
+                return self._unknown(caller, name)
+        tool = entry.tool
+        if (refused := self.refusal(caller, entry)) is not None:
+            return refused
+        if (invalid := check_arguments(tool, arguments)) is not None:
+            return invalid
+        request = InvocableRequest(
+            input=arguments,
+            call_id=call_id,
+            session_id=caller.session,
+            turn_id=options.turn_id,
+            metadata=options.metadata,
+            idempotency_key=options.idempotency_key,
+            resume=options.resume,
+        )
+        if (denied := self._judge(caller, tool, request)) is not None:
+            return denied
+        return await self._invoke(caller, tool, request, options, begun)
+
+    async def _invoke(
+        self, caller: Caller, tool: Tool, request: InvocableRequest, options: CallOptions, begun: float
+    ) -> Outcome:
+        spec = tool.spec
+        limit = spec.timeout or CALL_TIMEOUT
+        if options.timeout is not None and (spec.timeout is None or options.timeout < limit):
+            limit = options.timeout
+        loop = asyncio.get_running_loop()
+        life = _Life(options.emit, loop)
+        deadline = begun + limit
+        context = CapabilityContext(
+            session_id=request.session_id,
+            turn_id=request.turn_id,
+            metadata=request.metadata,
+            principal=caller.principal,
+            deadline=deadline,
+            emit=life.emit,
+            cancelled=life.is_over,
+        )
+        instance: Toolkit | None = None
+        if spec.toolkit is not None:
+            # Looked up here, with no wait before the call begins: what is retired meanwhile waits for it.
+            instance = self._scopes.find(caller, spec.toolkit)
+            if instance is None:
+                return _not_configured(tool.name, spec.toolkit)
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await attempt(tool, request, context, instance)
+        except TimeoutError:
+            return timed_out(tool, limit)
+        finally:
+            life.over = True
+
+    def refusal(self, caller: Caller, entry: ToolEntry) -> Denied | None:
+        """Why `caller` may not use the tool at all as things stand, or None."""
+        toolkit = entry.tool.spec.toolkit
+        if toolkit is None or toolkit not in self._catalog.snapshot.toolkits:
+            return None
+        instance = self._scopes.find(caller, toolkit)
+        if instance is None:
+            return _not_configured(entry.tool.name, toolkit)
+        if instance.disabled and entry.original in instance.disabled:
+            reason = instance.disabled[entry.original]
+            return Denied(
+                f"{entry.tool.name} is switched off: {reason}", codes.DISABLED, {"toolkit": toolkit, "reason": reason}
+            )
+        return None
+
+    def _judge(self, caller: Caller, tool: Tool, request: InvocableRequest) -> Denied | None:
+        try:
+            decision = self._policy.decide(caller, tool, request, tool.preflight(request))
+        except Exception:
+            error_id = uuid.uuid4().hex[:12]
+            log.exception("whether %s may run could not be decided (error %s)", tool.name, error_id)
+            return Denied(f"{tool.name} may not run: deciding it failed (error {error_id})", codes.POLICY)
+        if decision.verdict == "allow":
+            return None
+        if decision.verdict == "ask":
+            return Denied(f"{tool.name} needs an approval and nobody can be asked: {decision.reason}", codes.POLICY)
+        return Denied(f"{tool.name} may not run: {decision.reason}", codes.POLICY)
+
+    async def _await_tool(self, name: str, deadline: float) -> ToolEntry | None:
+        """Wait for sources that have no verdict yet: one may bring the tool."""
+        if not connecting(self._catalog.snapshot):
+            return None
+        changed = asyncio.Event()
+
+        def look(snapshot: Snapshot) -> None:
+            changed.set()
+
+        unsubscribe = self._catalog.subscribe(look)
+        try:
+            async with asyncio.timeout_at(deadline):
+                while connecting(self._catalog.snapshot):
+                    changed.clear()
+                    if name in self._catalog.snapshot.tools:
+                        break
+                    await changed.wait()
+        except TimeoutError:
+            pass
+        finally:
+            unsubscribe()
+        return self._catalog.snapshot.tools.get(name)
+
+    def _unknown(self, caller: Caller, name: str) -> Failed:
+        snapshot = self._catalog.snapshot
+        usable = [known for known, entry in snapshot.tools.items() if self.refusal(caller, entry) is None]
+        text = f"unknown tool {str(name)[:128]!r}{snapshot.suggest(name, usable)}"
+        down = [
+            f"{source.name} ({state.reason})"
+            for source in snapshot.sources.values()
+            if (state := state_of(source)).status in ("failed", "connecting") and state.reason
+        ]
+        if down:
+            text += f"; not available now: {', '.join(down)}"
+        return Failed(codes.UNKNOWN_TOOL, text)
+
+
+def _not_configured(tool: str, toolkit: str) -> Denied:
+    return Denied(
+        f"toolkit {toolkit} is not configured, so {tool} cannot run; configure it first",
+        codes.NOT_CONFIGURED,
+        {"toolkit": toolkit},
+    )

@@ -1,0 +1,299 @@
+"""Toolkit instances, and for whom they hold.
+
+An instance lives at (scope, toolkit). A tool never holds one: the executor looks it up for each call, nearest scope
+first, so that every door refuses alike and no caller ever meets another's credentials.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import logging
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+import pydantic
+
+from anykit.capabilities import CapabilityError, ExecutionFailed, Fault, InvalidInput, Json, JsonObject
+from anykit.schema import compile_schema, merge_masked
+from anykit.tools import Bounds, ToolError, Toolkit
+
+from .callers import Caller, Scope
+from .catalog import ToolkitEntry
+
+log = logging.getLogger("anykit.scopes")
+
+SETUP_TIMEOUT = 60.0
+"""Seconds that a toolkit's `setup` may take."""
+CLOSE_TIMEOUT = 10.0
+"""Seconds that a toolkit's `close` may take."""
+
+ConfigureStatus: TypeAlias = Literal["ok", "partial"]
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """How configuring ended: `partial` where some of the tools are switched off, named in `message`."""
+
+    status: ConfigureStatus
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolkitEvent:
+    """Something that everyone in whose scope the toolkit is configured may hear."""
+
+    scope: Scope
+    toolkit: str
+    kind: str
+    data: JsonObject
+
+
+class Vault(Protocol):
+    """Where configurations outlive the process; secrets in it are encrypted."""
+
+    async def save(self, scope: Scope, toolkit: str, schema: JsonObject, config: JsonObject) -> None:
+        """Keep a configuration that was accepted."""
+        ...
+
+    async def forget(self, scope: Scope, toolkit: str) -> None:
+        """Drop it."""
+        ...
+
+
+class UnknownToolkit(InvalidInput):
+    """No toolkit of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    instance: Toolkit
+    config: JsonObject
+
+
+class Scopes:
+    """All instances of one host. Used on the loop's thread only, `Toolkit.emit` excepted."""
+
+    def __init__(self, *, bounds: Bounds, vault: Vault | None = None) -> None:
+        self._bounds = bounds
+        self._vault = vault
+        self._slots: dict[tuple[Scope, str], _Slot] = {}
+        self._locks: dict[tuple[Scope, str], asyncio.Lock] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._listeners: list[Callable[[ToolkitEvent], None]] = []
+
+    def subscribe(self, listener: Callable[[ToolkitEvent], None]) -> Callable[[], None]:
+        """Call `listener` with each toolkit event, on the loop's thread, until the returned function is called."""
+        self._listeners.append(listener)
+
+        def unsubscribe() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return unsubscribe
+
+    def find(self, caller: Caller, toolkit: str) -> Toolkit | None:
+        """The instance that serves `caller`, or None where the toolkit is not configured for it."""
+        slots = self._slots
+        for scope in caller.scopes:
+            slot = slots.get((scope, toolkit))
+            if slot is not None:
+                return slot.instance
+        return None
+
+    def config(self, caller: Caller, toolkit: str) -> JsonObject | None:
+        """The configuration that serves `caller`, with its secrets: for the operator's own use only."""
+        for scope in caller.scopes:
+            slot = self._slots.get((scope, toolkit))
+            if slot is not None:
+                return copy.deepcopy(slot.config)
+        return None
+
+    async def configure(self, caller: Caller, entry: ToolkitEntry, config: Json, *, keep: bool = True) -> Configured:
+        """Validate, set the new instance up beside the old one, swap, and let the old one's calls end on it.
+
+        Raises `InvalidInput` with every fault where `config` does not fit, `ExecutionFailed` where `setup` refuses;
+        after either the old instance serves on.
+        """
+        scope = caller.scope
+        key = (scope, entry.name)
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        async with lock:
+            old = self._slots.get(key)
+            filled = _filled(entry, config, old.config if old else None)
+            instance = await self._set_up(entry, filled, None if caller.operator else self._bounds)
+            off = dict(instance.disabled)
+            if off and len(off) == len(entry.spec.tools):
+                await _close(instance, entry.name)
+                raise ExecutionFailed(_disabled_text(off), code="configuration_failed")
+            self._slots[key] = _Slot(instance, filled)
+            instance.attach(self._emitter(scope, entry.name))
+            if old is not None:
+                self._retire(old.instance, entry.name)
+            if self._vault is not None and keep:
+                await self._vault.save(scope, entry.name, entry.spec.schema, filled)
+        answer = (
+            Configured("partial", f"Toolkit configured without {_disabled_text(off)}")
+            if off
+            else Configured("ok", "Toolkit configured successfully")
+        )
+        self.tell(
+            ToolkitEvent(
+                scope,
+                entry.name,
+                "status",
+                {"status": answer.status, "configured": True, "message": answer.message},
+            )
+        )
+        return answer
+
+    async def remove(self, scope: Scope, toolkit: str, reason: str = "Toolkit is no longer configured") -> bool:
+        """Take a configuration away; False where there was none. Running calls end on the old instance."""
+        slot = self._slots.pop((scope, toolkit), None)
+        if slot is None:
+            return False
+        self._retire(slot.instance, toolkit)
+        if self._vault is not None:
+            await self._vault.forget(scope, toolkit)
+        data: JsonObject = {"status": "ok", "configured": False, "message": reason}
+        self.tell(ToolkitEvent(scope, toolkit, "status", data))
+        return True
+
+    def end(self, scope: Scope) -> None:
+        """A session is over: its instances close once their calls have ended."""
+        for key in [key for key in self._slots if key[0] == scope]:
+            self._retire(self._slots.pop(key).instance, key[1])
+        for key in [key for key in self._locks if key[0] == scope]:
+            del self._locks[key]
+
+    async def close(self, grace: float = CLOSE_TIMEOUT) -> None:
+        """Close every instance, waiting at most `grace` seconds for calls that still run."""
+        for (_, toolkit), slot in list(self._slots.items()):
+            self._retire(slot.instance, toolkit)
+        self._slots.clear()
+        if self._closing:
+            _, late = await asyncio.wait(self._closing, timeout=grace)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=1.0)
+
+    def tell(self, event: ToolkitEvent) -> None:
+        """Tell every listener."""
+        for listener in list(self._listeners):
+            listener(event)
+
+    def _emitter(self, scope: Scope, toolkit: str) -> Callable[[str, JsonObject], None]:
+        loop = asyncio.get_running_loop()
+
+        def emit(kind: str, data: JsonObject) -> None:
+            event = ToolkitEvent(scope, toolkit, kind, data)
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self.tell, event)
+
+        return emit
+
+    async def _set_up(self, entry: ToolkitEntry, config: JsonObject, bounds: Bounds | None) -> Toolkit:
+        try:
+            model = entry.toolkit.Config.model_validate(config)
+        except pydantic.ValidationError as error:
+            raise InvalidInput(_refusal(entry.name), _faults_of(error)) from None
+        try:
+            instance = entry.toolkit()
+        except Exception as error:
+            raise _broken(entry.name, "could not be made") from error
+        instance.config = model
+        instance.bounds = bounds
+        try:
+            async with asyncio.timeout(SETUP_TIMEOUT):
+                done: object = instance.setup(model)
+                if inspect.isawaitable(done):
+                    await done
+        except (ToolError, CapabilityError) as error:
+            await _close(instance, entry.name)
+            raise ExecutionFailed(str(error), code="configuration_failed") from None
+        except TimeoutError:
+            await _close(instance, entry.name)
+            raise ExecutionFailed(
+                f"toolkit {entry.name} was not ready within {SETUP_TIMEOUT:g} s", code="configuration_failed"
+            ) from None
+        except Exception as error:
+            await _close(instance, entry.name)
+            raise _broken(entry.name, "could not be set up") from error
+        except asyncio.CancelledError:
+            await asyncio.shield(_close(instance, entry.name))
+            raise
+        return instance
+
+    def _retire(self, instance: Toolkit, toolkit: str) -> None:
+        instance.attach(None)
+        task = asyncio.get_running_loop().create_task(self._drain(instance, toolkit), name=f"close toolkit {toolkit}")
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _drain(self, instance: Toolkit, toolkit: str) -> None:
+        """Close an instance once no call runs on it. A call that never ends keeps it open until the host closes."""
+        loop = asyncio.get_running_loop()
+        idle = asyncio.Event()
+
+        def tell() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(idle.set)
+
+        instance.when_idle(tell)
+        try:
+            await idle.wait()
+        finally:
+            await _close(instance, toolkit)
+
+
+def _filled(entry: ToolkitEntry, config: Json, old: JsonObject | None) -> JsonObject:
+    """`config` validated, with its defaults, and with the old secrets where it says to keep them."""
+    schema = entry.spec.schema
+    if old is not None and isinstance(config, dict):
+        config = merge_masked(schema, config, old)  # pyright: ignore[reportUnknownArgumentType]
+    validator = compile_schema(schema)
+    faults = validator.faults(config)
+    if not faults:
+        config = validator.with_defaults(config)
+        faults = validator.faults(config)
+    if faults:
+        raise InvalidInput(_refusal(entry.name), faults)
+    return config
+
+
+def _refusal(toolkit: str) -> str:
+    return f"the configuration of toolkit {toolkit} is not valid"
+
+
+def _faults_of(error: pydantic.ValidationError) -> list[Fault]:
+    """What a model's own validators say, without the values."""
+    return [
+        {"path": "".join(f"/{step}" for step in fault["loc"]), "message": fault["msg"]}
+        for fault in error.errors(include_url=False, include_input=False, include_context=False)
+    ]
+
+
+def _disabled_text(off: dict[str, str]) -> str:
+    return ", ".join(f"{name} ({reason})" for name, reason in off.items())
+
+
+def _broken(toolkit: str, what: str) -> ExecutionFailed:
+    error_id = uuid.uuid4().hex[:12]
+    log.exception("toolkit %s %s (error %s)", toolkit, what, error_id)
+    return ExecutionFailed(
+        f"toolkit {toolkit} {what} (error {error_id})", code="configuration_failed", detail={"error_id": error_id}
+    )
+
+
+async def _close(instance: Toolkit, toolkit: str) -> None:
+    try:
+        async with asyncio.timeout(CLOSE_TIMEOUT):
+            done: Any = instance.close()
+            if inspect.isawaitable(done):
+                await done
+    except Exception:
+        log.exception("toolkit %s did not close", toolkit)
