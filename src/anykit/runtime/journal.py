@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from anykit.capabilities import Completed, Failed, Json, Outcome, Suspended
@@ -17,14 +18,14 @@ LOG = "calls"
 class Log(Protocol):
     """Where lines go; must not block."""
 
-    def append(self, log: str, row: dict[str, Any]) -> None: ...
+    def append(self, log: str, rows: Sequence[dict[str, Any]]) -> None: ...
 
 
 class Nowhere:
     """A journal that keeps nothing."""
 
-    def append(self, log: str, row: dict[str, Any]) -> None:
-        """Drop it."""
+    def append(self, log: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Drop them."""
 
 
 class Journal:
@@ -61,20 +62,22 @@ class Journal:
             word, code = "denied", outcome.reason
         self._log.append(
             LOG,
-            {
-                "at": time.time(),
-                "principal": caller.principal,
-                "face": caller.face,
-                "session": caller.session,
-                "turn": turn_id,
-                "call": call_id,
-                "tool": tool,
-                "outcome": word,
-                "code": code,
-                "ms": round(seconds * 1000, 3),
-                "input_chars": _size(arguments),
-                "output_chars": size,
-            },
+            (
+                {
+                    "at": time.time(),
+                    "principal": caller.principal,
+                    "face": caller.face,
+                    "session": caller.session,
+                    "turn": turn_id,
+                    "call": call_id,
+                    "tool": tool,
+                    "outcome": word,
+                    "code": code,
+                    "ms": round(seconds * 1000, 3),
+                    "input_chars": _size(arguments),
+                    "output_chars": size,
+                },
+            ),
         )
 
 

@@ -13,7 +13,7 @@ import logging
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import pydantic
 
@@ -34,8 +34,7 @@ CLOSE_TIMEOUT = 10.0
 ConfigureStatus: TypeAlias = Literal["ok", "partial"]
 
 
-@dataclass(frozen=True, slots=True)
-class Configured:
+class Configured(NamedTuple):
     """How configuring ended: `partial` where some of the tools are switched off, named in `message`."""
 
     status: ConfigureStatus

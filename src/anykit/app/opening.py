@@ -1,0 +1,274 @@
+"""From what a person names (a function, a file, a module, a URL) to a source.
+
+A source that cannot be opened is still a source: it is listed as failed, with the reason, and costs only itself.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import inspect
+import re
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from anykit.capabilities import CapabilityProvider, Invocable
+from anykit.runtime import Source, clean
+from anykit.schema import SignatureError
+from anykit.sources import FunctionSource, Loaded, LoadError, load_module, objects_of
+from anykit.stores import UnresolvedReference, resolve, resolve_all
+from anykit.tools import FunctionPrompt, FunctionResource, FunctionTool, Tool, Toolkit, tool
+
+from .config import ConfigError, SourceConfig
+
+Named: TypeAlias = object
+"""What may be given as a source: a function, tool, resource, prompt, toolkit, provider, module, path, URL or table."""
+
+_URL = re.compile(r"https?://", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What opening needs to know of its surroundings."""
+
+    folder: Path
+    """Where relative paths start."""
+    env: Mapping[str, str] | None = None
+    connect_timeout: float = 15.0
+    """Seconds."""
+    openers: Mapping[str, Callable[[SourceConfig, Opening], Source]] = field(
+        default_factory=dict[str, "Callable[[SourceConfig, Opening], Source]"]
+    )
+    """Kinds of sources by name, found at the entry points `anykit.sources`."""
+
+
+def opened(things: Sequence[Named], opening: Opening) -> list[Source]:
+    """The sources of `things`, in order; functions of one module are one source."""
+    sources: list[Source] = []
+    by_module: dict[str, list[Any]] = {}
+    for thing in things:
+        module = _module_of(thing)
+        if module is None:
+            sources.append(open_source(thing, opening))
+            continue
+        group = by_module.setdefault(module, [])
+        names = {_name_of(member) for member in group}
+        if group and _name_of(thing) not in names:
+            group.append(thing)
+            continue
+        group = by_module[module] = [thing]
+        sources.append(Source(module, "functions", FunctionSource(group)))
+    return [
+        replace(source, provider=FunctionSource(source.provider.members))
+        if isinstance(source.provider, FunctionSource)
+        else source
+        for source in sources
+    ]
+
+
+def _module_of(thing: Named) -> str | None:
+    """The module of something that stands for itself: a function, a tool, a resource, a prompt."""
+    if isinstance(thing, FunctionTool | FunctionResource | FunctionPrompt):
+        found: Any = thing
+        return str(found.function.__module__).rpartition(".")[2]
+    if isinstance(thing, type | types.ModuleType | str | Path | Mapping | Toolkit | CapabilityProvider | SourceConfig):
+        return None
+    if isinstance(thing, Tool):
+        return thing.source
+    if isinstance(thing, Invocable):
+        return type(thing).__module__.rpartition(".")[2]
+    if callable(thing):
+        return str(getattr(thing, "__module__", None) or type(thing).__module__).rpartition(".")[2]
+    return None
+
+
+def _name_of(thing: Any) -> str:
+    if isinstance(thing, Invocable):
+        return thing.spec.name
+    return str(getattr(thing, "name", None) or getattr(thing, "__name__", None) or id(thing))
+
+
+def open_source(thing: Named, opening: Opening) -> Source:
+    """One source. Never raises for what a person may get wrong: the source says why it failed."""
+    if isinstance(thing, Source):
+        return thing
+    if isinstance(thing, type) and issubclass(thing, Toolkit):
+        return Source(thing.spec().name, "toolkit", toolkits=(thing,), location=thing.__module__)
+    if isinstance(thing, Toolkit):
+        return open_source(type(thing), opening)
+    if isinstance(thing, types.ModuleType):
+        return _of_module(thing.__name__.rpartition(".")[2], objects_of(thing), thing.__name__)
+    if isinstance(thing, SourceConfig):
+        return _of_config(thing, opening)
+    if isinstance(thing, Mapping):
+        return _of_config(SourceConfig.model_validate(thing), opening)
+    if isinstance(thing, CapabilityProvider):
+        name = getattr(thing, "name", None)
+        return Source(name if isinstance(name, str) and name else type(thing).__name__.lower(), "provider", thing)
+    if isinstance(thing, str | Path):
+        return _of_config(SourceConfig(target=str(thing)), opening)
+    raise TypeError(
+        f"{thing!r} is no source; give a function, a tool, a toolkit, a provider, a module, a path or a URL"
+    )
+
+
+def _of_config(config: SourceConfig, opening: Opening) -> Source:
+    where = config.target or config.url or (config.command if isinstance(config.command, str) else "") or "source"
+    name = config.name or _stem(where)
+    if not config.enabled:
+        return Source(name, config.kind or "unknown", disabled="switched off in the configuration", location=where)
+    try:
+        expanded = expand(config, opening)
+        source = _find_kind(expanded, opening)
+    except (ConfigError, LoadError, SignatureError, UnresolvedReference) as error:
+        return Source(name, config.kind or "unknown", failed=str(error), required=config.required, location=where)
+    return replace(
+        source,
+        name=config.name or source.name,
+        required=config.required,
+        location=source.location or where,
+    )
+
+
+def expand(config: SourceConfig, opening: Opening) -> SourceConfig:
+    """`config` with the references in what may hold any replaced, once. Raises `UnresolvedReference`."""
+    fields: dict[str, Any] = {}
+    for key in ("target", "url", "command", "args", "env", "cwd"):
+        value = getattr(config, key)
+        if value:
+            fields[key] = resolve_all(value, opening.env, opening.folder, where=f"/{key}")
+    if config.token is not None:
+        fields["token"] = resolve(config.token.get_secret_value(), opening.env, opening.folder, where="/token")
+    if config.toolkits:
+        fields["toolkits"] = resolve_all(config.toolkits, opening.env, opening.folder, where="/toolkits")
+    return SourceConfig.model_validate({**config.model_dump(exclude_unset=True), **fields})
+
+
+def _find_kind(config: SourceConfig, opening: Opening) -> Source:
+    kind = config.kind
+    if kind is None:
+        kind = "a2e" if config.url or config.command else _kind_of(config.target or "", opening)
+    if kind == "python":
+        return _of_python(config.target or "", opening)
+    if kind == "builtin":
+        return _of_entry_point((config.target or "").partition(":")[2])
+    opener = opening.openers.get(kind)
+    if opener is None:
+        known = ", ".join(sorted({"python", *opening.openers}))
+        raise ConfigError(f"there is no source kind {kind!r}; known: {known}")
+    return opener(config, opening)
+
+
+def _kind_of(target: str, opening: Opening) -> str:
+    if not target:
+        raise ConfigError("a source needs a `target`, a `url` or a `command`")
+    if target.startswith("anykit:"):
+        return "builtin"
+    if _URL.match(target):
+        return "a2e"
+    path, _, _ = _split(target)
+    if path.endswith(".py"):
+        return "python"
+    if (
+        "/" not in target
+        and re.fullmatch(r"[A-Za-z_][\w.]*(:[A-Za-z_][\w.]*)?", target)
+        and not _exists(target, opening)
+    ):
+        return "python"
+    if not _exists(target, opening):
+        raise ConfigError(f"{target}: there is no such file")
+    raise ConfigError(
+        f"{target}: what kind of source this is cannot be told; known are Python files and modules (x.py, package.module),"
+        " A2E hosts (http://...) and built-in toolkits (anykit:filesystem, anykit:database, anykit:web)"
+    )
+
+
+def _exists(target: str, opening: Opening) -> bool:
+    try:
+        return (opening.folder / Path(target).expanduser()).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _split(target: str) -> tuple[str, str, str]:
+    """`file.py:name` as (file, ":", name)."""
+    found = re.fullmatch(r"(.+\.py):([A-Za-z_]\w*)", target)
+    return (found[1], ":", found[2]) if found else (target, "", "")
+
+
+def _of_python(target: str, opening: Opening) -> Source:
+    path, _, member = _split(target)
+    if path.endswith(".py"):
+        file = opening.folder / Path(path).expanduser()
+        return _of_module(file.stem, load_module(file, member or None), str(file))
+    module, _, member = target.partition(":")
+    return _of_module(module.rpartition(".")[2], load_module(module, member or None), module)
+
+
+def _of_module(name: str, loaded: Loaded, location: str) -> Source:
+    if loaded.is_empty:
+        raise ConfigError(
+            f"{location}: nothing to offer: no @tool function, @resource, @prompt, Toolkit class or provider in it"
+        )
+    return Source(
+        name,
+        "python",
+        FunctionSource(loaded.members, loaded.providers),
+        toolkits=tuple(loaded.toolkits),
+        location=location,
+    )
+
+
+def _of_entry_point(name: str) -> Source:
+    found = builtin_toolkits()
+    if name not in found:
+        raise ConfigError(f"there is no toolkit anykit:{name}; known: {', '.join(f'anykit:{one}' for one in found)}")
+    try:
+        toolkit = found[name].load()
+    except Exception as error:
+        raise ConfigError(f"toolkit anykit:{name} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not (inspect.isclass(toolkit) and issubclass(toolkit, Toolkit)):
+        raise ConfigError(f"the entry point {name} of anykit.toolkits is no Toolkit class")
+    return Source(toolkit.spec().name, "toolkit", toolkits=(toolkit,), location=f"anykit:{name}")
+
+
+def builtin_toolkits() -> dict[str, importlib.metadata.EntryPoint]:
+    """Toolkits that installed packages offer (entry-point group `anykit.toolkits`), ours first."""
+    found = importlib.metadata.entry_points(group="anykit.toolkits")
+    ours = [point for point in found if point.value.startswith("anykit.")]
+    others = [point for point in found if point not in ours]
+    return {point.name: point for point in (*others, *ours)}
+
+
+def source_openers() -> dict[str, Callable[[SourceConfig, Opening], Source]]:
+    """Kinds of sources that installed packages bring (entry-point group `anykit.sources`), loaded on first use."""
+
+    def lazily(point: importlib.metadata.EntryPoint) -> Callable[[SourceConfig, Opening], Source]:
+        def open_it(config: SourceConfig, opening: Opening) -> Source:
+            opener = cast("Callable[[SourceConfig, Opening], Source]", point.load())
+            return opener(config, opening)
+
+        return open_it
+
+    return {point.name: lazily(point) for point in importlib.metadata.entry_points(group="anykit.sources")}
+
+
+def _stem(target: str) -> str:
+    if _URL.match(target):
+        host = re.sub(r"^https?://(?:[^@/]*@)?", "", target).partition("/")[0]
+        return clean(host)
+    path, _, _ = _split(target)
+    if path.startswith("anykit:"):
+        return path.partition(":")[2]
+    return clean(Path(path).stem or "source")
+
+
+def as_tool(thing: Any) -> Tool:
+    """A function or any invocable as a tool, for `register`."""
+    if isinstance(thing, Tool):
+        return thing
+    if callable(thing) and not isinstance(thing, Invocable):
+        return tool(thing)
+    raise TypeError(f"{thing!r} is no tool; give a function or a tool")

@@ -1,0 +1,456 @@
+"""The workbench puts the parts together and owns their lives: sources, catalogue, scopes, executor, records."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from anykit.capabilities import (
+    CapabilityContext,
+    CapabilityError,
+    Connected,
+    Json,
+    JsonObject,
+    PromptContents,
+    PromptDescriptor,
+    ResourceContents,
+    ResourceDescriptor,
+    State,
+)
+from anykit.runtime import (
+    HOST,
+    Caller,
+    CallOptions,
+    Catalog,
+    Change,
+    Configured,
+    Executor,
+    Journal,
+    Scopes,
+    Session,
+    Source,
+    ToolkitView,
+    state_of,
+)
+from anykit.sources import FunctionSource
+from anykit.stores import (
+    RecordError,
+    RecordStore,
+    SecretError,
+    SecretStore,
+    SqliteRecords,
+    UnresolvedReference,
+    resolve_all,
+)
+from anykit.stores import (
+    data_dir as default_data_dir,
+)
+from anykit.tools import Bounds, Tool, ToolResult
+
+from .config import AppConfig, parse_config, read_config
+from .configurations import Configurations
+from .opening import Named, Opening, as_tool, builtin_toolkits, open_source, opened, source_openers
+
+REGISTERED = "registered"
+"""The source that `register` puts tools into."""
+
+
+class SourceUnavailable(CapabilityError):
+    """A source marked as required did not come up."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """A source as the operator sees it."""
+
+    name: str
+    kind: str
+    state: State
+    location: str
+    tools: tuple[str, ...]
+    toolkits: tuple[str, ...]
+    reports: tuple[str, ...]
+    """What was left out or renamed, and why."""
+
+
+class Workbench:
+    """One toolbox. Give it functions, tools, toolkits, providers, paths and URLs; use it as a context manager.
+
+    `config` is a file, an `AppConfig` or the same as a dict; None reads no file. `data_dir` is where records and
+    secrets lie, by default the platform's folder. `settle` is how many seconds entering waits for sources that connect;
+    those still without a verdict go on.
+    """
+
+    def __init__(
+        self,
+        *sources: Named,
+        extra_tools: Sequence[Named] = (),
+        config: AppConfig | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        data_dir: str | os.PathLike[str] | None = None,
+        settle: float = 1.0,
+        environment: str | None = None,
+        records: RecordStore | None = None,
+        project: str | None = None,
+    ) -> None:
+        self.config = _config_of(config).for_environment(environment)
+        self._given = (*sources, *extra_tools)
+        self._settle = settle
+        self._explicit_data = data_dir is not None or self.config.data_dir is not None or bool(project)
+        folder = data_dir if data_dir is not None else self._data_dir_of_file()
+        self.data_dir = default_data_dir(folder)
+        self._own_records = records is None
+        self.records: RecordStore = records or SqliteRecords(self.data_dir / "anykit.sqlite3")
+        self.secrets = SecretStore(self.records, data_dir=self.data_dir)
+        self.configurations = Configurations(
+            self.records, self.secrets, project=project or _project_of(self.config.path)
+        )
+        self.catalog = Catalog()
+        self.scopes = Scopes(bounds=self._bounds(), vault=self.configurations if self._explicit_data else None)
+        self.executor = Executor(self.catalog, self.scopes, Journal(self.records))
+        self._mine = self.session()
+        self.problems: dict[str, str] = {}
+        """Toolkits whose configuration could not be applied at start, with why."""
+        self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # life
+
+    async def __aenter__(self) -> Self:
+        if self._loop is not None:
+            raise RuntimeError("a workbench is entered once; make a new one")
+        self._loop = asyncio.get_running_loop()
+        try:
+            await self._start()
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stop()
+
+    async def _start(self) -> None:
+        opening = self._opening()
+        given = [*self.config.sources, *self._given]
+        sources = [source for source in opened(given, opening) if self._wanted(source)]
+        added = self.catalog.add(*map(self._without_disabled, sources))
+        for source in added:
+            if isinstance(source.provider, Connected) and source.disabled is None:
+                await source.provider.start()
+        await self._configure_toolkits()
+        await self.settled(self._settle)
+        for source in added:
+            state = state_of(source)
+            if source.required and state.status == "connecting":
+                await self._verdict(source, self.config.limits.connect)
+                state = state_of(source)
+            if source.required and state.status != "ready":
+                raise SourceUnavailable(f"required source {source.name} is not available: {state.reason}")
+
+    async def _stop(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        providers = [source.provider for source in self.catalog.snapshot.sources.values()]
+        closing = [provider.close() for provider in providers if isinstance(provider, Connected)]
+        await asyncio.gather(*closing, return_exceptions=True)
+        await self.scopes.close(grace=2.0)
+        if self._own_records:
+            with contextlib.suppress(RecordError):
+                await self.records.close()
+
+    def _opening(self) -> Opening:
+        return Opening(
+            folder=self.config.folder,
+            connect_timeout=self.config.limits.connect,
+            openers=source_openers(),
+        )
+
+    def _wanted(self, source: Source) -> bool:
+        """A file may switch a whole toolkit off; then its source is still shown, as disabled."""
+        return source is not None
+
+    def _without_disabled(self, source: Source) -> Source:
+        off = {name for name, said in self.config.toolkits.items() if not said.enabled}
+        if not off or not source.toolkits:
+            return source
+        kept = tuple(toolkit for toolkit in source.toolkits if toolkit.spec().name not in off)
+        if kept == source.toolkits:
+            return source
+        if not kept and source.provider is None:
+            return replace(source, disabled="its toolkit is switched off in the configuration")
+        return replace(source, toolkits=kept)
+
+    async def _configure_toolkits(self) -> None:
+        """What the file and earlier `configure` commands say, for everyone; one that fails costs only itself."""
+        stored: dict[str, JsonObject] = {}
+        if self._explicit_data and await self._has_records():
+            try:
+                stored = await self.configurations.load()
+            except (SecretError, RecordError) as error:
+                self.problems["*"] = str(error)
+        wanted: dict[str, JsonObject] = {}
+        for name in self.catalog.snapshot.toolkits:
+            said = self.config.toolkits.get(name)
+            if said is not None and not said.enabled:
+                continue
+            if said is not None and said.config is not None:
+                wanted[name] = {**stored.get(name, {}), **said.config}
+            elif name in stored:
+                wanted[name] = stored[name]
+            elif said is not None and said.auto_configure:
+                wanted[name] = {}
+        for name in self.config.toolkits:
+            if name not in self.catalog.snapshot.toolkits and self.config.toolkits[name].enabled:
+                hint = self.catalog.snapshot.suggest(name, self.catalog.snapshot.toolkits)
+                self.problems[name] = f"[toolkits.{name}]: no source offers that toolkit{hint}"
+        async with asyncio.TaskGroup() as group:
+            for name, config in wanted.items():
+                group.create_task(self._preconfigure(name, config))
+
+    async def _preconfigure(self, name: str, config: JsonObject) -> None:
+        session = self.session(face="config")
+        try:
+            resolved = resolve_all(config, None, self.config.folder, where=f"/toolkits/{name}/config")
+            await session.configure(name, resolved, keep=False)
+        except UnresolvedReference as error:
+            self.problems[name] = str(error)
+        except CapabilityError as error:
+            faults = getattr(error, "errors", [])
+            details = "; ".join(f"{fault['path'] or '/'}: {fault['message']}" for fault in faults)
+            self.problems[name] = f"{error.message}{': ' if details else ''}{details}"
+
+    async def _has_records(self) -> bool:
+        return not isinstance(self.records, SqliteRecords) or (self.data_dir / "anykit.sqlite3").exists()
+
+    async def settled(self, timeout: float) -> bool:
+        """Wait until every source has a verdict, at most `timeout` seconds; whether all have."""
+        return await self._until(lambda: not self._connecting(), timeout)
+
+    async def _verdict(self, source: Source, timeout: float) -> bool:
+        return await self._until(lambda: state_of(source).status != "connecting", timeout)
+
+    def _connecting(self) -> bool:
+        return any(state_of(source).status == "connecting" for source in self.catalog.snapshot.sources.values())
+
+    async def _until(self, reached: Any, timeout: float) -> bool:
+        if reached():
+            return True
+        changed = asyncio.Event()
+        unsubscribe = self.catalog.subscribe(lambda snapshot: changed.set())
+        try:
+            async with asyncio.timeout(timeout):
+                while not reached():
+                    changed.clear()
+                    await changed.wait()
+        except TimeoutError:
+            return bool(reached())
+        finally:
+            unsubscribe()
+        return True
+
+    # what there is
+
+    def tools(self) -> list[Tool]:
+        """The tools that can be called now."""
+        return self._mine.tools()
+
+    def get(self, name: str) -> Tool | None:
+        """One of them, or None."""
+        return self._mine.get(name)
+
+    def toolkits(self) -> list[ToolkitView]:
+        """Every toolkit, with its schema and whether it is configured."""
+        return self._mine.toolkits()
+
+    def sources(self) -> list[SourceView]:
+        """Every source, with how it is."""
+        snapshot = self.catalog.snapshot
+        return [
+            SourceView(
+                name=source.name,
+                kind=source.kind,
+                state=state_of(source),
+                location=source.location,
+                tools=tuple(name for name, entry in snapshot.tools.items() if entry.source == source.name),
+                toolkits=tuple(name for name, entry in snapshot.toolkits.items() if entry.source == source.name),
+                reports=tuple(
+                    f"{report.name}: {report.reason}" for report in snapshot.reports if report.source == source.name
+                ),
+            )
+            for source in snapshot.sources.values()
+        ]
+
+    async def resources(self) -> list[ResourceDescriptor]:
+        """Every resource that can be listed."""
+        return await self._mine.resources()
+
+    async def read(self, uri: str) -> ResourceContents:
+        """Read one. Raises `CapabilityError`."""
+        return await self._mine.read(uri)
+
+    async def prompts(self) -> list[PromptDescriptor]:
+        """Every prompt."""
+        return await self._mine.prompts()
+
+    async def prompt(self, name: str, args: JsonObject | None = None) -> PromptContents:
+        """Fill one in. Raises `CapabilityError`."""
+        return await self._mine.prompt(name, args)
+
+    # calls
+
+    async def call(
+        self,
+        name: str,
+        arguments: Json = None,
+        *,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+        context: CapabilityContext | None = None,
+    ) -> ToolResult:
+        """Call a tool; whatever becomes of it is a `ToolResult`. `timeout` is in seconds."""
+        return await self._mine.call(name, arguments, _options(timeout, idempotency_key, context))
+
+    async def execute(
+        self,
+        name: str,
+        arguments: Any,
+        *,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+        context: CapabilityContext | None = None,
+    ) -> ToolResult:
+        """A model provider's tool call as it comes: `arguments` an object or a string of JSON."""
+        return await self._mine.execute(name, arguments, _options(timeout, idempotency_key, context))
+
+    async def configure(self, toolkit: str, config: Json) -> Configured:
+        """Configure a toolkit for everyone; returns (status, message).
+
+        Raises `InvalidInput` with `.errors` ([{path, message}]), or `ExecutionFailed`; the old one serves on then.
+        """
+        return await self._mine.configure(toolkit, config)
+
+    async def unconfigure(self, toolkit: str) -> bool:
+        """Take the configuration for everyone away; False where there was none."""
+        return await self._mine.unconfigure(toolkit)
+
+    # changes
+
+    def register(self, *tools: Named) -> None:
+        """Add tools at run time. Raises `ValueError` where a name is taken already."""
+        made = [as_tool(thing) for thing in tools]
+        snapshot = self.catalog.snapshot
+        known = snapshot.sources.get(REGISTERED)
+        members = list(known.provider.members) if known and isinstance(known.provider, FunctionSource) else []
+        for one in made:
+            if one.name in snapshot.tools or any(getattr(m, "name", None) == one.name for m in members):
+                raise ValueError(f"there is a tool named {one.name!r} already; give this one another name")
+            members.append(one)
+        source = Source(REGISTERED, "functions", FunctionSource(members))
+        if known is None:
+            self.catalog.add(source)
+        else:
+            self.catalog.replace(source)
+
+    def unregister(self, name: str) -> bool:
+        """Take a registered tool out; False where there is none of that name."""
+        known = self.catalog.snapshot.sources.get(REGISTERED)
+        if known is None or not isinstance(known.provider, FunctionSource):
+            return False
+        kept = [one for one in known.provider.members if getattr(one, "name", None) != name]
+        if len(kept) == len(known.provider.members):
+            return False
+        self.catalog.replace(replace(known, provider=FunctionSource(kept)))
+        return True
+
+    async def add(self, source: Named) -> SourceView:
+        """Add a source at run time; it is listed at once and usable once it is ready."""
+        if isinstance(source, str | Path | SourceView) or not callable(source) or isinstance(source, type):
+            made = open_source(source, self._opening())
+        else:
+            made = opened([source], self._opening())[0]
+        [added] = self.catalog.add(self._without_disabled(made))
+        if isinstance(added.provider, Connected) and added.disabled is None:
+            await added.provider.start()
+        return next(view for view in self.sources() if view.name == added.name)
+
+    async def remove(self, name: str) -> None:
+        """Take a source out and close it. Raises `KeyError` where there is none of that name."""
+        toolkits = [entry.name for entry in self.catalog.snapshot.toolkits.values() if entry.source == name]
+        source = self.catalog.remove(name)
+        for toolkit in toolkits:
+            await self.scopes.remove(HOST, toolkit, "Toolkit was removed")
+        if isinstance(source.provider, Connected):
+            await source.provider.close()
+
+    def changes(self) -> AsyncIterator[Change]:
+        """Each change of the catalogue and each toolkit's event, as they come."""
+        return self._mine.changes()
+
+    # seams
+
+    def session(self, *, principal: str = "local", face: str = "python", id: str | None = None) -> Session:
+        """One caller's verbs; every face works through one."""
+        return Session(Caller(principal, face, id), catalog=self.catalog, scopes=self.scopes, executor=self.executor)
+
+    def _bounds(self) -> Bounds:
+        said = self.config.bounds
+        folder = self.config.folder
+        roots = [str(Path.cwd())] if said.roots is None else said.roots
+        return Bounds(
+            roots=tuple((folder / Path(root).expanduser()).resolve() for root in roots),
+            database_urls=tuple(said.database_urls),
+            private_hosts=tuple(said.private_hosts),
+        )
+
+    def _data_dir_of_file(self) -> Path | None:
+        if self.config.data_dir is None:
+            return None
+        return self.config.folder / Path(self.config.data_dir).expanduser()
+
+
+def default_sources() -> list[str]:
+    """What is offered where nobody says what: the built-in toolkits."""
+    return [f"anykit:{name}" for name, point in builtin_toolkits().items() if point.value.startswith("anykit.")]
+
+
+def _config_of(config: AppConfig | Mapping[str, Any] | str | os.PathLike[str] | None) -> AppConfig:
+    if config is None:
+        return AppConfig()
+    if isinstance(config, AppConfig):
+        return config
+    if isinstance(config, Mapping):
+        return parse_config(config)
+    return read_config(config)
+
+
+def _project_of(path: Path | None) -> str:
+    """What keeps two projects of one person apart: where the file lies, or the folder worked in."""
+    place = Path.cwd() if path is None else path
+    return f"project:{hashlib.sha256(str(place.resolve()).encode()).hexdigest()[:16]}"
+
+
+def _options(timeout: float | None, idempotency_key: str | None, context: CapabilityContext | None) -> CallOptions:
+    if context is None:
+        if timeout is None and idempotency_key is None:
+            return _PLAIN
+        return CallOptions(timeout=timeout, idempotency_key=idempotency_key)
+    return CallOptions(
+        timeout=timeout,
+        idempotency_key=idempotency_key,
+        turn_id=context.turn_id,
+        metadata=context.metadata,
+        emit=context.emit,
+    )
+
+
+_PLAIN = CallOptions()
