@@ -9,8 +9,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .agent import (
+        AgentEvent,
+        AgentSession,
+        EventFor,
+        HandshakeResult,
+        HostRequest,
+        ProtocolError,
+        Push,
+        Reply,
+    )
+    from .capability_names import CAPABILITIES, capability_alias, capability_name
     from .codec import DecodeError, EncodeError, decode, encode
+    from .codes import ERROR_CODES, normal_code
     from .framing import MAX_LINE, LineReader, Oversized
+    from .host import (
+        Drained,
+        Handshaken,
+        HandshakeRefused,
+        HostEvent,
+        HostLimits,
+        HostSession,
+        PeerError,
+        Request,
+        ShutdownRequested,
+    )
     from .json_values import MAX_DEPTH
     from .messages.base import (
         A2ECapability,
@@ -27,7 +50,7 @@ if TYPE_CHECKING:
         Shutdown,
     )
     from .messages.envelope import A2E_VERSION, A2EMessage, Message, new_id
-    from .messages.registry import CAPABILITY_ALIASES, EVENT_TYPES, MESSAGE_TYPES, TYPE_ALIASES
+    from .messages.registry import CAPABILITY_ALIASES, EVENT_TYPES, MESSAGE_TYPES, TYPE_ALIASES, WireType
     from .messages.toolkits import (
         ToolkitConfigureRequest,
         ToolkitConfigureResponse,
@@ -49,7 +72,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "A2E_VERSION",
+    "CAPABILITIES",
     "CAPABILITY_ALIASES",
+    "ERROR_CODES",
     "EVENT_TYPES",
     "MAX_DEPTH",
     "MAX_LINE",
@@ -60,19 +85,36 @@ __all__ = [
     "A2EErrorCode",
     "A2EEvent",
     "A2EMessage",
+    "AgentEvent",
+    "AgentSession",
     "Capability",
     "DecodeError",
+    "Drained",
     "EncodeError",
+    "EventFor",
     "EventKind",
+    "HandshakeRefused",
     "HandshakeRequest",
     "HandshakeResponse",
+    "HandshakeResult",
+    "Handshaken",
+    "HostEvent",
+    "HostLimits",
+    "HostRequest",
+    "HostSession",
     "LineReader",
     "Message",
     "MessageType",
     "Oversized",
+    "PeerError",
     "Ping",
     "Pong",
+    "ProtocolError",
+    "Push",
+    "Reply",
+    "Request",
     "Shutdown",
+    "ShutdownRequested",
     "ToolCallRequest",
     "ToolCallResponse",
     "ToolDefinition",
@@ -87,14 +129,41 @@ __all__ = [
     "ToolkitDefinition",
     "ToolkitListRequest",
     "ToolkitListResponse",
+    "WireType",
+    "capability_alias",
+    "capability_name",
     "decode",
     "encode",
     "new_id",
+    "normal_code",
 ]
 
 _HOMES = {
+    "agent": (
+        "AgentEvent",
+        "AgentSession",
+        "EventFor",
+        "HandshakeResult",
+        "HostRequest",
+        "ProtocolError",
+        "Push",
+        "Reply",
+    ),
+    "capability_names": ("CAPABILITIES", "capability_alias", "capability_name"),
     "codec": ("DecodeError", "EncodeError", "decode", "encode"),
+    "codes": ("ERROR_CODES", "normal_code"),
     "framing": ("MAX_LINE", "LineReader", "Oversized"),
+    "host": (
+        "Drained",
+        "HandshakeRefused",
+        "Handshaken",
+        "HostEvent",
+        "HostLimits",
+        "HostSession",
+        "PeerError",
+        "Request",
+        "ShutdownRequested",
+    ),
     "json_values": ("MAX_DEPTH",),
     "messages.base": (
         "A2ECapability",
@@ -111,7 +180,7 @@ _HOMES = {
         "Shutdown",
     ),
     "messages.envelope": ("A2E_VERSION", "A2EMessage", "Message", "new_id"),
-    "messages.registry": ("CAPABILITY_ALIASES", "EVENT_TYPES", "MESSAGE_TYPES", "TYPE_ALIASES"),
+    "messages.registry": ("CAPABILITY_ALIASES", "EVENT_TYPES", "MESSAGE_TYPES", "TYPE_ALIASES", "WireType"),
     "messages.toolkits": (
         "ToolkitConfigureRequest",
         "ToolkitConfigureResponse",

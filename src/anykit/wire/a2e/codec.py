@@ -14,7 +14,7 @@ from pydantic_core import PydanticSerializationError
 
 from .json_values import Fault, JsonError, find_fault, pointer, read_json
 from .messages.envelope import A2E_VERSION, Message
-from .messages.registry import MESSAGE_TYPES, TYPE_ALIASES, MessageType
+from .messages.registry import MESSAGE_TYPES, TYPE_ALIASES, WireType
 
 _MAX_ERRORS = 20
 _MAX_TEXT = 200
@@ -44,7 +44,7 @@ class EncodeError(ValueError):
         self.path = path
 
 
-def decode(line: bytes, *, types: Mapping[str, MessageType] = MESSAGE_TYPES) -> Message:
+def decode(line: bytes, *, types: Mapping[str, WireType] = MESSAGE_TYPES) -> Message:
     """Read one line (without its newline) as a message of one of `types`.
 
     Raises:
@@ -100,7 +100,7 @@ def check_version(fields: dict[str, Any]) -> None:
         )
 
 
-def find_type(fields: dict[str, Any], *, types: Mapping[str, MessageType] = MESSAGE_TYPES) -> MessageType:
+def find_type(fields: dict[str, Any], *, types: Mapping[str, WireType] = MESSAGE_TYPES) -> WireType:
     """The type that the object names, by its own name or an alias.
 
     Raises:
@@ -116,7 +116,7 @@ def find_type(fields: dict[str, Any], *, types: Mapping[str, MessageType] = MESS
     raise DecodeError("invalid_message", "a message names its type in a string", req_id=id_of(fields))
 
 
-def build(kind: MessageType, fields: dict[str, Any]) -> Message:
+def build(kind: WireType, fields: dict[str, Any]) -> Message:
     """Make the message of an object. Unknown fields are dropped.
 
     Raises:
@@ -157,7 +157,7 @@ def encode(message: Message, *, exclude: Set[str] | None = None) -> bytes:
     return line
 
 
-def _violation(kind: MessageType, fields: dict[str, Any], error: ValidationError) -> DecodeError:
+def _violation(kind: WireType, fields: dict[str, Any], error: ValidationError) -> DecodeError:
     errors = [
         {"path": pointer(*found["loc"])[:_MAX_TEXT], "message": found["msg"][:_MAX_TEXT]}
         for found in error.errors(include_url=False, include_context=False, include_input=False)[:_MAX_ERRORS]

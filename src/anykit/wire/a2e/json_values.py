@@ -141,7 +141,7 @@ def _is_too_deep_or_infinite(value: Any) -> bool:
         for item in level:
             children: Iterable[Any] = item.values() if isinstance(item, dict) else item
             for child in children:
-                kind = type(child)
+                kind: Any = child.__class__
                 if kind is dict or kind is list:
                     deeper.append(child)
                 elif kind is float and child - child != 0.0:

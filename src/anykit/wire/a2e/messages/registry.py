@@ -20,7 +20,7 @@ Sender: TypeAlias = Literal["agent", "host"]
 
 
 @dataclass(frozen=True)
-class MessageType:
+class WireType:
     """One message type. Its class is imported when it is first asked for."""
 
     name: str
@@ -56,7 +56,7 @@ def _namespace(
     events: Mapping[str, str] = MappingProxyType({}),
     host_requests: Mapping[str, str] = MappingProxyType({}),
     agent_replies: Mapping[str, str] = MappingProxyType({}),
-) -> Iterator[MessageType]:
+) -> Iterator[WireType]:
     tables: tuple[tuple[Kind, Sender, Mapping[str, str]], ...] = (
         ("request", "agent", requests),
         ("reply", "host", replies),
@@ -66,7 +66,7 @@ def _namespace(
     )
     for kind, sender, table in tables:
         for name, class_name in table.items():
-            yield MessageType(name, capability, kind, sender, f"{__package__}.{module}", class_name)
+            yield WireType(name, capability, kind, sender, f"{__package__}.{module}", class_name)
 
 
 _ALL: Final = (
@@ -332,7 +332,7 @@ _ALL: Final = (
     ),
 )
 
-MESSAGE_TYPES: Final[Mapping[str, MessageType]] = MappingProxyType({entry.name: entry for entry in _ALL})
+MESSAGE_TYPES: Final[Mapping[str, WireType]] = MappingProxyType({entry.name: entry for entry in _ALL})
 """All 136 message types of A2E 1.0, by wire string."""
 
 TYPE_ALIASES: Final[Mapping[str, str]] = MappingProxyType(
