@@ -100,33 +100,33 @@ async def median_ms(call: Callable[[], Awaitable[object]], count: int) -> float:
     return statistics.median(times) * 1000
 
 
-async def bench_http() -> None:
-    import aiohttp
-    import httpx
-
+def bench_http() -> None:
     print("\nHTTP client: POST of small JSON to a bare ASGI function on loopback, ms, median of 500")
     with subprocess.Popen([sys.executable, "-c", HTTP], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        url = f"http://127.0.0.1:{server.stdout.readline().strip()}/"
         try:
-            async with aiohttp.ClientSession() as session, httpx.AsyncClient() as client:
-
-                async def with_aiohttp() -> None:
-                    async with session.post(url, json={"a": 1}) as response:
-                        assert (await response.json())["ok"]
-
-                async def with_httpx() -> None:
-                    assert (await client.post(url, json={"a": 1})).json()["ok"]
-
-                await median_ms(with_aiohttp, 50)
-                await median_ms(with_httpx, 50)
-                show(
-                    "aiohttp, httpx",
-                    f"{await median_ms(with_aiohttp, 500):.2f} ms",
-                    f"{await median_ms(with_httpx, 500):.2f} ms",
-                )
+            fast, slow = asyncio.run(measure_http(f"http://127.0.0.1:{server.stdout.readline().strip()}/"))
         finally:
             server.terminate()
+    show("aiohttp, httpx", f"{fast:.2f} ms", f"{slow:.2f} ms")
+
+
+async def measure_http(url: str) -> tuple[float, float]:
+    import aiohttp
+    import httpx
+
+    async with aiohttp.ClientSession() as session, httpx.AsyncClient() as client:
+
+        async def with_aiohttp() -> None:
+            async with session.post(url, json={"a": 1}) as response:
+                assert (await response.json())["ok"]
+
+        async def with_httpx() -> None:
+            assert (await client.post(url, json={"a": 1})).json()["ok"]
+
+        await median_ms(with_aiohttp, 50)
+        await median_ms(with_httpx, 50)
+        return await median_ms(with_aiohttp, 500), await median_ms(with_httpx, 500)
 
 
 async def bench_insert() -> None:
@@ -181,7 +181,7 @@ def main() -> None:
     print(f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC, bench/choices.sh")
     bench_imports()
     bench_schema()
-    asyncio.run(bench_http())
+    bench_http()
     asyncio.run(bench_insert())
 
 

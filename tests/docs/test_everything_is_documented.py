@@ -1,0 +1,78 @@
+"""What people can type is on a page: every verb and flag, config key, public name, and error code."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from docs.pages import ROOT
+
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def code_words(*names: str) -> set[str]:
+    """Everything that stands as code in these pages, whole and in words."""
+    words: set[str] = set()
+    for name in names:
+        text = (REFERENCE / name).read_text()
+        spans = re.findall(r"`([^`\n]+)`", text) + re.findall(r"^```[a-z]*\n(.*?)^```", text, re.M | re.S)
+        for span in spans:
+            words.add(span)
+            words.update(re.findall(r"-{0,2}[$\w][\w$-]*", span))
+    return words
+
+
+def config_keys(schema: Any) -> Iterator[str]:
+    """The keys of every table in a JSON Schema of the file."""
+    if isinstance(schema, dict):
+        node = cast("dict[str, Any]", schema)
+        if isinstance(node.get("properties"), dict):
+            yield from node["properties"]
+        for value in node.values():
+            yield from config_keys(value)
+    elif isinstance(schema, list):
+        for value in cast("list[Any]", schema):
+            yield from config_keys(value)
+
+
+def test_every_config_key_is_documented() -> None:
+    app = importlib.import_module("anykit.app.config")
+    keys = set(config_keys(app.config_file_schema()))
+    assert {"sources", "data_dir", "roots", "cls"} <= keys
+    assert keys - code_words("configuration.md") == set()
+
+
+@pytest.mark.parametrize("module", ["anykit", "anykit.a2e"])
+def test_every_public_name_is_documented(module: str) -> None:
+    names = set(importlib.import_module(module).__all__)
+    assert names
+    assert names - code_words("python.md") == set()
+
+
+def test_every_name_of_the_capability_layer_is_documented() -> None:
+    names = set(importlib.import_module("anykit.capabilities").__all__)
+    assert names - code_words("python.md", "errors.md") == set()
+
+
+def test_every_failure_code_and_denial_is_documented() -> None:
+    outcomes = importlib.import_module("anykit.capabilities.outcomes")
+    codes = {value for name, value in vars(outcomes).items() if name.isupper() and isinstance(value, str)}
+    assert {"unknown_tool", "timeout", "policy"} <= codes
+    assert codes - code_words("errors.md") == set()
+
+
+def test_every_code_of_the_protocol_is_documented() -> None:
+    a2e = importlib.import_module("anykit.a2e")
+    codes = {str(code.value) for code in a2e.A2EErrorCode}
+    assert codes - code_words("errors.md") == set()
+    capabilities = {str(capability.value) for capability in a2e.A2ECapability}
+    assert capabilities - code_words("a2e.md") == set()
+
+
+def test_a_key_that_no_page_names_is_noticed() -> None:
+    assert "no_such_key" not in code_words("configuration.md", "cli.md")
+    assert set(config_keys({"$defs": {"a": {"properties": {"b": {"properties": {"c": {}}}}}}})) == {"b", "c"}
