@@ -106,7 +106,10 @@ def test_make_test_checks_style_types_rooms_and_behaviour() -> None:
 @pytest.mark.timeout(60)
 def test_the_wheel_holds_the_package_with_its_types_and_nothing_else(tmp_path: Path) -> None:
     subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], cwd=ROOT, capture_output=True, check=True
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
     )
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
@@ -117,7 +120,18 @@ def test_the_wheel_holds_the_package_with_its_types_and_nothing_else(tmp_path: P
 def test_the_public_names_are_these() -> None:
     anykit = pytest.importorskip("anykit")
     assert sorted(getattr(anykit, "__all__", ())) == sorted(
-        ["Tool", "ToolError", "ToolResult", "ToolSpec", "Toolkit", "Workbench", "prompt", "resource", "tool"]
+        [
+            "CapabilityContext",
+            "Tool",
+            "ToolError",
+            "ToolResult",
+            "ToolSpec",
+            "Toolkit",
+            "Workbench",
+            "prompt",
+            "resource",
+            "tool",
+        ]
     )
     for name in anykit.__all__:
         assert getattr(anykit, name) is not None
