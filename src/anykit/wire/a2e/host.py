@@ -293,7 +293,8 @@ class HostSession:
             return []  # an answer to something that this host never asks
         if kind.sender != "agent":
             raise DecodeError("invalid_message", f"{kind.name} is not for a host", req_id=id_of(fields))
-        fields.setdefault("id", req_id)
+        if fields.get("id", "") == "":
+            fields["id"] = req_id
         fields.setdefault("ts", now)
         message = build(kind, fields)
         if kind.name == "ping":
@@ -339,7 +340,8 @@ class HostSession:
             check_version(fields)
         except DecodeError as error:
             return self._refuse_handshake(req_id, error.code, now)
-        fields.setdefault("id", req_id)
+        if fields.get("id", "") == "":
+            fields["id"] = req_id
         fields.setdefault("ts", now)
         message = cast("HandshakeRequest", build(MESSAGE_TYPES["handshake/req"], fields))
         if self._token and not hmac.compare_digest(self._token, message.auth_token.encode()):
