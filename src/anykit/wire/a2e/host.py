@@ -471,7 +471,7 @@ class HostSession:
         Nothing is said after the reply. A call that does not stream keeps its events for its result.
         """
         opened = self._open.get(req_id)
-        if opened is None:
+        if opened is None or not opened.started:
             return False
         model = self._event_model(opened.request.capability)
         return self.emit(req_id, model(id=self._new_id(), ts=now, kind=kind, req_id=req_id, data=dict(data)), now)
@@ -504,6 +504,8 @@ class HostSession:
 
     def push(self, kind: str, data: Mapping[str, Any], now: float) -> bool:
         """Tell something that no request asked for (`invoke/event`, `req_id` ""). Returns whether it was sent."""
+        if not self.handshaken or self._ended:
+            return False
         return self.push_message(A2EEvent(id=self._new_id(), ts=now, kind=kind, data=dict(data)), now)
 
     def push_message(self, message: Message, now: float) -> bool:
