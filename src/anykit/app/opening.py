@@ -71,8 +71,7 @@ def opened(things: Sequence[Named], opening: Opening) -> list[Source]:
 def _module_of(thing: Named) -> str | None:
     """The module of something that stands for itself: a function, a tool, a resource, a prompt."""
     if isinstance(thing, FunctionTool | FunctionResource | FunctionPrompt):
-        found: Any = thing
-        return str(found.function.__module__).rpartition(".")[2]
+        return str(cast(Any, thing).function.__module__).rpartition(".")[2]
     if isinstance(thing, type | types.ModuleType | str | Path | Mapping | Toolkit | CapabilityProvider | SourceConfig):
         return None
     if isinstance(thing, Tool):

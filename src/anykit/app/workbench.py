@@ -141,7 +141,7 @@ class Workbench:
     async def _start(self) -> None:
         opening = self._opening()
         given = [*self.config.sources, *self._given]
-        sources = [source for source in opened(given, opening) if self._wanted(source)]
+        sources = opened(given, opening)
         added = self.catalog.add(*map(self._without_disabled, sources))
         for source in added:
             if isinstance(source.provider, Connected) and source.disabled is None:
@@ -174,10 +174,6 @@ class Workbench:
             connect_timeout=self.config.limits.connect,
             openers=source_openers(),
         )
-
-    def _wanted(self, source: Source) -> bool:
-        """A file may switch a whole toolkit off; then its source is still shown, as disabled."""
-        return source is not None
 
     def _without_disabled(self, source: Source) -> Source:
         off = {name for name, said in self.config.toolkits.items() if not said.enabled}

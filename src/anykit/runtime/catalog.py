@@ -181,8 +181,10 @@ class Catalog:
             if source.provider is None:
                 continue
             prefix = f"{clean(source.name)}_" if source.prefixed else ""
-            for invocable in self._invocables(source, source.provider, reports):
-                offered.append((source, prefix, None, invocable, _owner(source, invocable)))
+            offered += [
+                (source, prefix, None, invocable, _owner(source, invocable))
+                for invocable in self._invocables(source, source.provider, reports)
+            ]
             resources += [(source.name, provider) for provider in source.provider.resources()]
             prompts += [(source.name, prefix, provider) for provider in source.provider.prompts()]
         entries = self._toolkits(classes, reports)

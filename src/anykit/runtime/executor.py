@@ -106,7 +106,7 @@ class Executor:
             arguments = {}
         outcome: Outcome | None = None
         try:
-            outcome = await self._run(caller, name, arguments, options, call_id, begun)
+            return (outcome := await self._run(caller, name, arguments, options, call_id, begun))
         finally:
             self._journal.record(
                 caller=caller,
@@ -117,7 +117,6 @@ class Executor:
                 seconds=loop.time() - begun,
                 arguments=arguments,
             )
-        return outcome
 
     async def _run(
         self, caller: Caller, name: str, arguments: Json, options: CallOptions, call_id: str, begun: float

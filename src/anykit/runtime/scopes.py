@@ -253,7 +253,7 @@ def _filled(entry: ToolkitEntry, config: Json, old: JsonObject | None) -> JsonOb
     """`config` validated, with its defaults, and with the old secrets where it says to keep them."""
     schema = entry.spec.schema
     if old is not None and isinstance(config, dict):
-        config = merge_masked(schema, config, old)  # pyright: ignore[reportUnknownArgumentType]
+        config = merge_masked(schema, config, old)
     validator = compile_schema(schema)
     faults = validator.faults(config)
     if not faults:

@@ -38,7 +38,6 @@ from .naming import Candidate
 from .scopes import Configured, Scopes, ToolkitEvent, UnknownToolkit
 
 Item = TypeVar("Item")
-Item_co = TypeVar("Item_co", covariant=True)
 
 log = logging.getLogger("anykit.session")
 
@@ -255,14 +254,18 @@ class Session:
     async def _prompts(self) -> list[tuple[PromptDescriptor, _GetPrompt, str]]:
         found: list[tuple[Candidate, PromptDescriptor, _GetPrompt]] = []
         for source, prefix, provider in self._catalog.snapshot.prompts:
-            for descriptor in await _all(provider.list_prompts):
-                found.append((Candidate(source, descriptor.id, prefix, source), descriptor, provider.get_prompt))
+            found += [
+                (Candidate(source, descriptor.id, prefix, source), descriptor, provider.get_prompt)
+                for descriptor in await _all(provider.list_prompts)
+            ]
         for entry in self._catalog.snapshot.toolkits.values():
             if entry.spec.prompts and (instance := self._scopes.find(self.caller, entry.name)) is not None:
                 prompts = _ToolkitPrompts(entry, instance)
-                for prompt in entry.spec.prompts.values():
-                    candidate = Candidate(f"{entry.source}/{entry.name}", prompt.name, "", entry.name)
-                    found.append((candidate, prompt.descriptor(), prompts.get_prompt))
+                origin = f"{entry.source}/{entry.name}"
+                found += [
+                    (Candidate(origin, prompt.name, "", entry.name), prompt.descriptor(), prompts.get_prompt)
+                    for prompt in entry.spec.prompts.values()
+                ]
         names = self._catalog.prompt_names.assign(candidate for candidate, _, _ in found)
         unique: dict[str, tuple[PromptDescriptor, _GetPrompt, str]] = {}
         for candidate, descriptor, get in found:
@@ -350,8 +353,8 @@ class _ToolkitPrompts:
         return await self._prompts[id].get(self._instance, args, context)
 
 
-class _ListPage(Protocol[Item_co]):
-    async def __call__(self, cursor: str | None = None) -> Page[Item_co]: ...
+class _ListPage(Protocol[Item]):
+    async def __call__(self, cursor: str | None = None) -> Page[Item]: ...
 
 
 async def _all(list_page: _ListPage[Item]) -> Sequence[Item]:

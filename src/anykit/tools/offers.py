@@ -184,7 +184,7 @@ def contents_of(id: ResourceId, value: object, media_type: str | None) -> Resour
     elif isinstance(value, bytes | bytearray):
         part = BlobPart(data=bytes(value), media_type=media_type or "application/octet-stream")
     else:
-        part = TextPart(text=to_json(jsonable(value)), media_type=media_type or "application/json")
+        part = TextPart(text=to_json(jsonable(cast(object, value))), media_type=media_type or "application/json")
     return ResourceContents(id=id, parts=(part,))
 
 

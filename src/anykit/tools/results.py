@@ -198,7 +198,7 @@ def result_of(value: object) -> InvocableResult:
         items = cast("list[object]", value)
         if any(isinstance(item, PARTS) for item in items):
             return checked(InvocableResult(content=tuple(_part(item, i) for i, item in enumerate(items))))
-    plain = jsonable(value)
+    plain = jsonable(cast(object, value))
     return InvocableResult(text=plain if type(plain) is str else to_json(plain), structured=plain)
 
 

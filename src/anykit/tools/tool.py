@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import logging
 import uuid
 from abc import ABC, abstractmethod
@@ -541,6 +542,6 @@ def tool(
 def is_method(function: Callable[..., Any]) -> bool:
     """Whether a function stands in a class body: a dotted qualified name, and `self` first."""
     code = getattr(function, "__code__", None)
-    if code is None or not code.co_argcount or code.co_varnames[0] != "self":
+    if code is None or inspect.ismethod(function) or not code.co_argcount or code.co_varnames[0] != "self":
         return False
     return "." in function.__qualname__.rpartition("<locals>.")[2]

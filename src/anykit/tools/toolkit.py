@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, cast
 
 from pydantic import BaseModel
 
@@ -53,8 +53,9 @@ class ToolkitSpec:
     prompts: Mapping[str, FunctionPrompt[..., Any]] = field(default_factory=dict[str, FunctionPrompt[..., Any]])
 
 
+# No docstring: it would become the description in every such toolkit's schema.
 class NoConfig(BaseModel):
-    """A toolkit that needs nothing."""
+    pass
 
 
 def _unheard(kind: str, data: JsonObject) -> None:
@@ -92,7 +93,7 @@ class Toolkit(Occupied):
             cls.description = inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0] if cls.__doc__ else ""
         cls._spec = _spec_of(cls)
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Toolkit:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         made = super().__new__(cls)
         # Set here, so that a subclass may define __init__ without calling ours.
         made._lock = threading.Lock()
@@ -172,15 +173,15 @@ def _spec_of(cls: type[Toolkit]) -> ToolkitSpec:
             seen.add(attribute)
             value = inspect.getattr_static(cls, attribute, None)
             if isinstance(value, FunctionTool):
-                found: FunctionTool[..., Any] = value
+                found = cast(FunctionTool[..., Any], value)
                 if found.name in tools:
                     raise TypeError(f"toolkit {cls.name} has two tools named {found.name!r}")
                 tools[found.name] = found.of_toolkit(cls.name)
             elif isinstance(value, FunctionResource):
-                resource: FunctionResource[..., Any] = value
+                resource = cast(FunctionResource[..., Any], value)
                 resources[resource.uri] = resource
             elif isinstance(value, FunctionPrompt):
-                prompt: FunctionPrompt[..., Any] = value
+                prompt = cast(FunctionPrompt[..., Any], value)
                 prompts[prompt.name] = prompt
     return ToolkitSpec(
         name=cls.name,

@@ -1,0 +1,122 @@
+"""Toolkits: what a class says of itself."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import BaseModel, Field, SecretStr
+
+from anykit.tools import Toolkit, prompt, resource, tool
+
+
+class Notes(Toolkit):
+    """Keeps notes.
+
+    More about it.
+    """
+
+    alias = "n"
+    category = "io"
+    tags = ("notes",)
+
+    class Config(BaseModel):
+        folder: str = Field(description="Where they lie")
+        key: SecretStr | None = None
+
+    @tool(read_only=True)
+    def read(self, name: str) -> str:
+        """Read one."""
+        return f"{self.config.folder}/{name}"
+
+    @tool
+    async def write(self, name: str, text: str) -> None:
+        """Write one."""
+
+    @resource("notes://{name}")
+    def note(self, name: str) -> str:
+        return name
+
+    @prompt
+    def summarise(self, name: str) -> str:
+        return f"Summarise {name}"
+
+
+def test_a_toolkit_is_defined_by_its_class() -> None:
+    spec = Notes.spec()
+    assert (spec.name, spec.alias, spec.description, spec.category, spec.tags) == (
+        "notes",
+        "n",
+        "Keeps notes.",
+        "io",
+        ("notes",),
+    )
+    assert list(spec.tools) == ["read", "write"]
+    assert list(spec.resources) == ["notes://{name}"]
+    assert list(spec.prompts) == ["summarise"]
+    assert spec.tools["read"].toolkit == "notes"
+    assert spec.tools["read"].kind == "toolkit"
+
+
+def test_its_schema_is_that_of_its_config() -> None:
+    schema = Notes.spec().schema
+    assert schema["type"] == "object"
+    assert schema["properties"]["folder"] == {"type": "string", "description": "Where they lie"}
+    assert schema["required"] == ["folder"]
+    assert schema["additionalProperties"] is False
+    [secret] = [part for part in schema["properties"]["key"]["anyOf"] if part.get("type") == "string"]
+    assert secret == {"type": "string", "format": "password", "writeOnly": True}
+
+
+def test_a_toolkit_without_config_takes_an_empty_object() -> None:
+    class Plain(Toolkit):
+        @tool
+        def ping(self) -> str:
+            return "pong"
+
+    assert Plain.spec().schema == {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def test_a_subclass_inherits_and_overrides_tools() -> None:
+    class More(Notes):
+        name = "more"
+
+        @tool
+        def read(self, name: str) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+            """Read better."""
+            return name
+
+    assert More.spec().tools["read"].description == "Read better."
+    assert list(More.spec().tools) == ["read", "write"]
+    assert Notes.spec().tools["read"].description == "Read one."
+
+
+def test_two_tools_of_one_name_are_refused_at_definition_time() -> None:
+    with pytest.raises(TypeError, match="two tools"):
+
+        class Twice(Toolkit):  # pyright: ignore[reportUnusedClass]
+            @tool(name="a")
+            def one(self) -> None: ...
+
+            @tool(name="a")
+            def two(self) -> None: ...
+
+
+def test_only_a_tool_of_its_own_can_be_switched_off() -> None:
+    with pytest.raises(ValueError, match="has no tool 'nope'; it has read, write"):
+        Notes().disable("nope", "because")
+
+
+def test_a_subclass_may_have_its_own_init() -> None:
+    class Own(Toolkit):
+        def __init__(self) -> None:
+            self.state = 1
+
+        @tool
+        def get(self) -> int:
+            return self.state
+
+    own = Own()
+    own.enter()
+    own.leave()
+    own.disable("get", "off")
+    assert own.disabled == {"get": "off"}
+    assert own.get() == 1
