@@ -23,6 +23,7 @@ from anykit.capabilities import (
     ResourceContents,
     ResourceDescriptor,
     State,
+    Suspension,
 )
 from anykit.runtime import (
     HOST,
@@ -36,7 +37,9 @@ from anykit.runtime import (
     Scopes,
     Session,
     Source,
+    Suspensions,
     ToolkitView,
+    WaitFor,
     state_of,
 )
 from anykit.sources import FunctionSource
@@ -52,7 +55,7 @@ from anykit.stores import (
 from anykit.stores import (
     data_dir as default_data_dir,
 )
-from anykit.tools import Bounds, Tool, ToolResult
+from anykit.tools import Bounds, Tool, ToolResult, tool_result
 
 from .config import AppConfig, parse_config, read_config
 from .configurations import Configurations
@@ -85,7 +88,8 @@ class Workbench:
 
     `config` is a file, an `AppConfig` or the same as a dict; None reads no file. `data_dir` is where records and
     secrets lie, by default the platform's folder. `settle` is how many seconds entering waits for sources that connect;
-    those still without a verdict go on.
+    those still without a verdict go on. `wait_for` answers questions of tools on the spot; without it a call that asks
+    comes back with the question (`answer`).
     """
 
     def __init__(
@@ -96,6 +100,7 @@ class Workbench:
         data_dir: str | os.PathLike[str] | None = None,
         settle: float = 1.0,
         environment: str | None = None,
+        wait_for: WaitFor | None = None,
         records: RecordStore | None = None,
         project: str | None = None,
     ) -> None:
@@ -113,7 +118,10 @@ class Workbench:
         )
         self.catalog = Catalog()
         self.scopes = Scopes(bounds=self._bounds(), vault=self.configurations if self._explicit_data else None)
-        self.executor = Executor(self.catalog, self.scopes, Journal(self.records))
+        self.suspended = Suspensions(self.records, self.secrets)
+        self.executor = Executor(
+            self.catalog, self.scopes, Journal(self.records), suspensions=self.suspended, wait_for=wait_for
+        )
         self._mine = self.session()
         self.problems: dict[str, str] = {}
         """Toolkits whose configuration could not be applied at start, with why."""
@@ -146,6 +154,9 @@ class Workbench:
         for source in added:
             if isinstance(source.provider, Connected) and source.disabled is None:
                 await source.provider.start()
+        if self._explicit_data and await self._has_records():
+            with contextlib.suppress(RecordError):
+                await self.suspended.load()
         await self._configure_toolkits()
         await self.settled(self._settle)
         for source in added:
@@ -163,6 +174,7 @@ class Workbench:
         providers = [source.provider for source in self.catalog.snapshot.sources.values()]
         closing = [provider.close() for provider in providers if isinstance(provider, Connected)]
         await asyncio.gather(*closing, return_exceptions=True)
+        await self.suspended.close()
         await self.scopes.close(grace=2.0)
         if self._own_records:
             with contextlib.suppress(RecordError):
@@ -327,6 +339,14 @@ class Workbench:
     ) -> ToolResult:
         """A model provider's tool call as it comes: `arguments` an object or a string of JSON."""
         return await self._mine.execute(name, arguments, _options(timeout, idempotency_key, context))
+
+    def suspensions(self) -> list[Suspension]:
+        """The questions that wait for an answer."""
+        return self._mine.suspensions()
+
+    async def answer(self, id: str, *, ok: bool = True, data: Json = None) -> ToolResult:
+        """Answer one and go on with its call; `ok` False refuses."""
+        return tool_result(await self._mine.answer(id, ok=ok, data=data))
 
     async def configure(self, toolkit: str, config: Json) -> Configured:
         """Configure a toolkit for everyone; returns (status, message).

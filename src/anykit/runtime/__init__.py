@@ -8,6 +8,7 @@ from .naming import Candidate, Name, Names, clean
 from .policy import AllowAll, Decision, Policy
 from .scopes import Configured, Scopes, ToolkitEvent, UnknownToolkit, Vault
 from .session import CatalogChanged, Change, Session, ToolkitView
+from .suspensions import Suspensions, WaitFor
 
 __all__ = [
     "HOST",
@@ -32,12 +33,14 @@ __all__ = [
     "Session",
     "Snapshot",
     "Source",
+    "Suspensions",
     "ToolEntry",
     "ToolkitEntry",
     "ToolkitEvent",
     "ToolkitView",
     "UnknownToolkit",
     "Vault",
+    "WaitFor",
     "clean",
     "connecting",
     "state_of",

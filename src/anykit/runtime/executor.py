@@ -6,11 +6,12 @@ import asyncio
 import logging
 import threading
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from anykit.capabilities import (
+    Answer,
     CapabilityContext,
     Denied,
     Event,
@@ -19,9 +20,13 @@ from anykit.capabilities import (
     Json,
     MetadataMap,
     Outcome,
+    Question,
     Resume,
+    Suspended,
+    Suspension,
 )
 from anykit.capabilities import outcomes as codes
+from anykit.schema import SchemaError, compile_schema
 from anykit.tools import CALL_TIMEOUT, Tool, Toolkit, attempt, check_arguments, timed_out
 
 from .callers import Caller
@@ -29,6 +34,7 @@ from .catalog import Catalog, Snapshot, ToolEntry, connecting, state_of
 from .journal import Journal
 from .policy import AllowAll, Policy
 from .scopes import Scopes
+from .suspensions import ParkedCall, Suspensions, WaitFor, new_id
 
 log = logging.getLogger("anykit.executor")
 
@@ -48,6 +54,9 @@ class CallOptions:
 
 
 DEFAULT = CallOptions()
+
+ROUNDS = 10
+"""How often one call may ask."""
 
 
 class _Life:
@@ -91,11 +100,15 @@ class Executor:
         journal: Journal,
         *,
         policy: Policy | None = None,
+        suspensions: Suspensions | None = None,
+        wait_for: WaitFor | None = None,
     ) -> None:
         self._catalog = catalog
         self._scopes = scopes
         self._journal = journal
         self._policy: Policy = policy or AllowAll()
+        self._suspensions = suspensions
+        self._wait_for = wait_for
 
     async def run(self, caller: Caller, name: str, arguments: Json = None, options: CallOptions = DEFAULT) -> Outcome:
         """One call from its name to its outcome. Raises nothing but `CancelledError`."""
@@ -106,7 +119,10 @@ class Executor:
             arguments = {}
         outcome: Outcome | None = None
         try:
-            return (outcome := await self._run(caller, name, arguments, options, call_id, begun))
+            outcome = await self._run(caller, name, arguments, options, call_id, begun)
+            if isinstance(outcome, Suspended):
+                outcome = await self._suspended(outcome.suspension, caller, name, arguments, options, call_id)
+            return outcome
         finally:
             self._journal.record(
                 caller=caller,
@@ -154,6 +170,14 @@ class Executor:
         loop = asyncio.get_running_loop()
         life = _Life(options.emit, loop)
         deadline = begun + limit
+        parking: ParkedCall | None = None
+        ask: Callable[[Question], Awaitable[Answer]] | None = None
+        if tool.may_ask:
+            if self._wait_for is not None:
+                ask = _inline(self._wait_for)
+            elif self._suspensions is not None:
+                parking = ParkedCall(caller, tool.name, self._suspensions)
+                ask = parking.ask
         context = CapabilityContext(
             session_id=request.session_id,
             turn_id=request.turn_id,
@@ -161,6 +185,7 @@ class Executor:
             principal=caller.principal,
             deadline=deadline,
             emit=life.emit,
+            ask=ask,
             cancelled=life.is_over,
         )
         instance: Toolkit | None = None
@@ -169,6 +194,19 @@ class Executor:
             instance = self._scopes.find(caller, spec.toolkit)
             if instance is None:
                 return _not_configured(tool.name, spec.toolkit)
+        if parking is not None:
+
+            async def run(call: ParkedCall) -> Outcome:
+                try:
+                    async with call.time(deadline):
+                        return await attempt(tool, request, context, instance)
+                except TimeoutError:
+                    return timed_out(tool, limit)
+                finally:
+                    life.over = True
+
+            parking.start(run)
+            return await parking.turn()
         try:
             async with asyncio.timeout_at(deadline):
                 return await attempt(tool, request, context, instance)
@@ -176,6 +214,57 @@ class Executor:
             return timed_out(tool, limit)
         finally:
             life.over = True
+
+    # questions
+
+    async def _suspended(
+        self,
+        suspension: Suspension,
+        caller: Caller,
+        name: str,
+        arguments: Json,
+        options: CallOptions,
+        call_id: str,
+    ) -> Outcome:
+        """Answer a source's question inline where somebody is there to, else keep it."""
+        if self._suspensions is None or self._suspensions.parked(suspension.id, caller) is not None:
+            return Suspended(suspension)
+        if self._wait_for is None:
+            kept = await self._suspensions.keep(
+                suspension, caller, tool=name, arguments=arguments, turn_id=options.turn_id
+            )
+            return Suspended(kept)
+        for _ in range(ROUNDS):
+            answer = await self._wait_for(replace(suspension, state=None))
+            resumed = replace(options, resume=Resume(suspension.state, answer))
+            outcome = await self._run(caller, name, arguments, resumed, call_id, asyncio.get_running_loop().time())
+            if not isinstance(outcome, Suspended):
+                return outcome
+            suspension = outcome.suspension
+        return Failed(codes.EXECUTION_FAILED, f"{name} asked more than {ROUNDS} times")
+
+    def waiting(self, caller: Caller) -> list[Suspension]:
+        """What waits for an answer of this caller."""
+        return [] if self._suspensions is None else self._suspensions.waiting(caller)
+
+    async def answer(self, caller: Caller, id: str, answer: Answer, options: CallOptions = DEFAULT) -> Outcome:
+        """Go on with what waits behind `id`, once. Raises nothing but `CancelledError`."""
+        if self._suspensions is None:
+            return _not_waiting(id)
+        parked = self._suspensions.parked(id, caller)
+        if parked is not None and parked.suspension is not None:
+            if (wrong := _misfit(parked.suspension, answer)) is not None:
+                return wrong
+            return await parked.answered(answer)
+        kept = await self._suspensions.find(id, caller)
+        if kept is None:
+            return _not_waiting(id)
+        if (wrong := _misfit(kept.suspension, answer)) is not None:
+            return wrong
+        if not await self._suspensions.claim(id, caller):
+            return _not_waiting(id)
+        resumed = replace(options, resume=Resume(kept.suspension.state, answer), turn_id=kept.turn_id)
+        return await self.run(caller, kept.tool, kept.arguments, resumed)
 
     def refusal(self, caller: Caller, entry: ToolEntry) -> Denied | None:
         """Why `caller` may not use the tool at all as things stand, or None."""
@@ -240,6 +329,43 @@ class Executor:
         if down:
             text += f"; not available now: {', '.join(down)}"
         return Failed(codes.UNKNOWN_TOOL, text)
+
+
+def _inline(wait_for: WaitFor) -> Callable[[Question], Awaitable[Answer]]:
+    async def ask(question: Question) -> Answer:
+        return await wait_for(
+            Suspension(
+                id=new_id(),
+                kind=question.kind,
+                prompt=question.prompt,
+                schema=question.schema,
+                url=question.url,
+                expires_at=question.expires_at,
+            )
+        )
+
+    return ask
+
+
+def _misfit(suspension: Suspension, answer: Answer) -> Failed | None:
+    """Why an answer cannot be one to the question; the question stays open."""
+    if not answer.ok or suspension.schema is None:
+        return None
+    try:
+        faults = compile_schema(suspension.schema).faults(answer.data)
+    except SchemaError:
+        return None
+    if not faults:
+        return None
+    lines = "; ".join(f"{fault['path'] or '/'}: {fault['message']}" for fault in faults)
+    return Failed(codes.INVALID_INPUT, f"the answer does not fit: {lines}", detail={"errors": faults})
+
+
+def _not_waiting(id: str) -> Failed:
+    return Failed(
+        "unknown_suspension",
+        f"nothing waits for an answer behind {id[:64]!r}: it was answered, is over, or is another's",
+    )
 
 
 def _not_configured(tool: str, toolkit: str) -> Denied:

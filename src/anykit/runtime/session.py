@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from anykit.capabilities import (
+    Answer,
     CapabilityContext,
     Failed,
     InvalidInput,
@@ -25,6 +26,7 @@ from anykit.capabilities import (
     ResourceDescriptor,
     ResourceProvider,
     ResourceTemplate,
+    Suspension,
     Templated,
     Unavailable,
 )
@@ -132,6 +134,16 @@ class Session:
                 return tool_result(_not_json(name, error))
         return await self.call(name, arguments, options)
 
+    # questions
+
+    def suspensions(self) -> list[Suspension]:
+        """What waits for an answer of this caller."""
+        return self._executor.waiting(self.caller)
+
+    async def answer(self, id: str, *, ok: bool = True, data: Json = None, options: CallOptions = DEFAULT) -> Outcome:
+        """Answer a question and go on with its call, once; `ok` False refuses."""
+        return await self._executor.answer(self.caller, id, Answer(ok, data), options)
+
     # toolkits
 
     def toolkits(self) -> list[ToolkitView]:
@@ -189,11 +201,12 @@ class Session:
 
     async def templates(self) -> list[ResourceTemplate]:
         """Every family of resources."""
-        found: list[ResourceTemplate] = []
-        for _, provider in self._resource_providers():
-            if isinstance(provider, Templated):
-                found += await _all(provider.list_templates)
-        return found
+        return [
+            template
+            for _, provider in self._resource_providers()
+            if isinstance(provider, Templated)
+            for template in await _all(provider.list_templates)
+        ]
 
     async def read(self, uri: str) -> ResourceContents:
         """Read one resource. Raises `InvalidInput` where there is none, or what its provider raises."""
@@ -214,9 +227,11 @@ class Session:
     def _resource_providers(self) -> list[tuple[str, ResourceProvider]]:
         snapshot = self._catalog.snapshot
         found = list(snapshot.resources)
-        for entry in snapshot.toolkits.values():
-            if entry.spec.resources and (instance := self._scopes.find(self.caller, entry.name)) is not None:
-                found.append((entry.name, _ToolkitResources(entry, instance)))
+        found += [
+            (entry.name, _ToolkitResources(entry, instance))
+            for entry in snapshot.toolkits.values()
+            if entry.spec.resources and (instance := self._scopes.find(self.caller, entry.name)) is not None
+        ]
         return found
 
     async def _resources(self) -> list[tuple[ResourceDescriptor, ResourceProvider, str]]:

@@ -148,6 +148,11 @@ class Tool:
         return f"<{type(self).__name__} {self.name}>"
 
     @property
+    def may_ask(self) -> bool:
+        """Whether a call of it may ask its caller something (`CapabilityContext.ask`)."""
+        return True
+
+    @property
     def validator(self) -> Validator:
         """Of the arguments; compiled once. Raises `SchemaError` where the schema is no schema."""
         if self._arguments is None:
@@ -362,6 +367,11 @@ class FunctionTool(Tool, Generic[P, R]):
         spec = self._spec.model_copy(update={"toolkit": toolkit, "kind": "toolkit"})
         return FunctionTool(self.function, spec, self.signature, method=self.method)
 
+    @property
+    def may_ask(self) -> bool:
+        """Only a function that takes the context, and runs on the loop, can."""
+        return self.signature.context_parameter is not None and self.signature.is_async
+
     async def invoke(self, request: InvocableRequest, context: CapabilityContext) -> InvocableResult:
         """Call the function with the request's input; a synchronous one runs in a thread."""
         return await self.invoke_on(self._instance, request, context)
@@ -403,6 +413,11 @@ class LiftedTool(Tool):
     def __init__(self, invocable: Invocable, spec: ToolSpec) -> None:
         super().__init__(spec)
         self.invocable = invocable
+
+    @property
+    def may_ask(self) -> bool:
+        """As the wrapped one."""
+        return not isinstance(self.invocable, Tool) or self.invocable.may_ask
 
     def preflight(self, request: InvocableRequest) -> Sequence[PermissionRequest]:
         """The wrapped tool's own, where it is one."""
