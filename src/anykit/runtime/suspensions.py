@@ -11,7 +11,7 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,7 +84,7 @@ class ParkedCall:
             raise
 
     @contextlib.asynccontextmanager
-    async def time(self, deadline: float) -> AsyncIterator[None]:
+    async def time(self, deadline: float) -> AsyncGenerator[None]:
         """The deadline, which stands still while the call waits for an answer."""
         async with asyncio.timeout_at(deadline) as self._timeout:
             yield
