@@ -33,18 +33,36 @@ class WireType:
     """Where the class lives, a full module name."""
     class_name: str
 
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        model: type[Message],
+        *,
+        capability: str | None,
+        kind: Kind = "request",
+        sender: Sender = "agent",
+    ) -> WireType:
+        """A type of one's own, of a class that is at hand."""
+        made = cls(name, capability, kind, sender, model.__module__, model.__qualname__)
+        made.__dict__["model"] = _built(model)
+        return made
+
     @cached_property
     def model(self) -> type[Message]:
         """The class of the message, built."""
-        model = cast("type[Message]", getattr(import_module(self.module), self.class_name))
-        if not model.__pydantic_complete__:
-            model.model_rebuild()
-        return model
+        return _built(cast("type[Message]", getattr(import_module(self.module), self.class_name)))
 
     @cached_property
     def validate(self) -> Callable[[Any], Message]:
         """Turn an object into a message; raises `pydantic.ValidationError`."""
         return cast("Callable[[Any], Message]", self.model.__pydantic_validator__.validate_python)
+
+
+def _built(model: type[Message]) -> type[Message]:
+    if not model.__pydantic_complete__:
+        model.model_rebuild()
+    return model
 
 
 def _namespace(
