@@ -1,0 +1,141 @@
+"""The A2E host: what its sessions have in common."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from anykit.runtime import Session
+from anykit.wire.a2e import HostLimits, HostSession, new_id
+
+from .connection import Carrier, Connection
+from .definitions import metadata_of
+from .loading import PluginClass, PluginProblem, load_plugins
+from .plugged import Plugged
+
+log = logging.getLogger("anykit.a2e")
+
+OWN_NAME = "anykit"
+
+
+class Bench(Protocol):
+    """What a host serves: it hands out sessions."""
+
+    def session(self, *, principal: str = "local", face: str = "python", id: str | None = None) -> Session:
+        """The verbs of one caller."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one host takes on. Counts, bytes, seconds."""
+
+    max_parallel: int = 64
+    queue: int = 256
+    body: int = 8 * 1024 * 1024
+    rate: float | None = None
+    """Messages a second of one session."""
+    sessions: int = 10_000
+    pending: int = 64
+    """Sessions that have not shaken hands."""
+    handshake: float = 10.0
+    """How long those live."""
+    idle: float = 1800.0
+    heartbeat: float = 15.0
+    """Between two comments on a quiet stream."""
+    undelivered: int = 32 * 1024 * 1024
+    """Bytes that wait for an agent that does not read; beyond them its session ends."""
+    replay: int = 256 * 1024
+    """Bytes of a stream that are kept for a reader that comes back."""
+
+
+class A2EHost:
+    """Serves a workbench over A2E.
+
+    Args:
+        bench: Gives a session for each agent.
+        token: What a handshake must show; "" is an open host.
+        plugins: Entries of the configuration (`name`, `type`, `cls`, `metadata`), or plugin classes.
+        lenient_caps: Accept a handshake even where none of the wanted capabilities is served.
+        principal: Whom the agents stand for.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        *,
+        token: str = "",
+        plugins: Iterable[object] = (),
+        limits: Limits | None = None,
+        lenient_caps: bool = False,
+        principal: str = "local",
+    ) -> None:
+        self._bench = bench
+        self._token = token
+        self._lenient = lenient_caps
+        self._principal = principal
+        self.limits = limits or Limits()
+        self._plugins: Sequence[PluginClass]
+        self._plugins, self._problems = load_plugins(plugins)
+        self._capabilities = _capabilities(self._plugins)
+
+    @property
+    def problems(self) -> Sequence[PluginProblem]:
+        """Plugins that could not be loaded."""
+        return self._problems
+
+    @property
+    def capabilities(self) -> Mapping[str, Mapping[str, Any]]:
+        """What is served, with what a handshake tells of it."""
+        return self._capabilities
+
+    def connection(
+        self,
+        carrier: Carrier,
+        *,
+        session_id: str | None = None,
+        rated: bool = True,
+        ids: Callable[[], str] = new_id,
+    ) -> Connection:
+        """A new session that sends through `carrier`. Needs a running loop.
+
+        With `rated` False whoever carries the lines keeps the rate.
+        """
+        limits = self.limits
+        wire = HostSession(
+            session_id=session_id or new_id(),
+            capabilities=self._capabilities,
+            new_id=ids,
+            now=time.time(),
+            token=self._token,
+            limits=HostLimits(
+                max_parallel=limits.max_parallel,
+                queue=limits.queue,
+                max_line=limits.body,
+                rate=limits.rate if rated else None,
+            ),
+            lenient_caps=self._lenient,
+        )
+
+        def open_session(agent_id: str) -> Session:
+            return self._bench.session(principal=self._principal, face="a2e", id=wire.session_id)
+
+        def plugged(connection: Connection) -> Plugged | None:
+            return Plugged(self._plugins, wire.session_id, connection.heard) if self._plugins else None
+
+        return Connection(wire, open_session=open_session, carrier=carrier, plugged=plugged)
+
+
+def _capabilities(plugins: Sequence[PluginClass]) -> Mapping[str, Mapping[str, Any]]:
+    """One entry a capability, with the metadata of whoever answers first; the host's own has priority 0."""
+    served: dict[str, Mapping[str, Any]] = {
+        "tools": metadata_of(OWN_NAME, "tools"),
+        "toolkits": metadata_of(OWN_NAME, "toolkits"),
+    }
+    for plugin in reversed(plugins):
+        if plugin.capability not in served or plugin.priority >= 0:
+            served[plugin.capability] = plugin.metadata
+    return served

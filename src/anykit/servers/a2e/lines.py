@@ -1,0 +1,147 @@
+"""A session over a transport of lines: stdio, a child's pipes, memory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from typing import Any, Literal, TypeAlias
+
+from anykit.transports import LineTransport, TransportClosed
+from anykit.transports import Oversized as TransportOversized
+from anykit.wire.a2e import Oversized
+
+from .connection import Connection
+from .host import A2EHost
+
+log = logging.getLogger("anykit.a2e")
+
+EOF_GRACE = 0.25
+"""Seconds that calls have to end by themselves once the agent says nothing more; then they are cancelled."""
+FLUSH_TIMEOUT = 2.0
+"""Seconds that the last lines have to leave."""
+CONGESTED = 8 * 1024 * 1024
+"""Bytes that wait to be sent before nothing more is read."""
+
+End: TypeAlias = Literal["eof", "shutdown", "host", "auth_failed"]
+"""Why a session ended: the agent went, it asked for the end, this side stopped, or it knew no token."""
+
+
+async def serve_connection(
+    host: A2EHost, transport: LineTransport, *, session_id: str | None = None, stop: asyncio.Event | None = None
+) -> str:
+    """Serve one agent until it is gone, or asks for the end, or `stop` is set; give why (`End`).
+
+    Nothing that the agent sends raises here. At the end calls are cancelled, what was said is sent, and the transport is
+    closed, all bounded in time.
+    """
+    carrier = LineCarrier(transport)
+    connection = host.connection(carrier, session_id=session_id)
+    sending = asyncio.create_task(carrier.send(), name="a2e lines out")
+    tasks: list[asyncio.Task[Any]] = [
+        sending,
+        asyncio.create_task(_read(transport, connection, carrier), name="a2e lines in"),
+        asyncio.create_task(carrier.ended.wait(), name="a2e end"),
+    ]
+    if stop is not None:
+        tasks.append(asyncio.create_task(stop.wait(), name="a2e stop"))
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if not carrier.ended.is_set():
+            if stop is not None and stop.is_set():
+                connection.end("host")
+            else:
+                carrier.reason = "eof"
+                if not sending.done():
+                    await connection.settle(EOF_GRACE)
+        return carrier.reason
+    finally:
+        await connection.close()
+        carrier.finish()
+        with contextlib.suppress(TimeoutError, TransportClosed):
+            async with asyncio.timeout(FLUSH_TIMEOUT):
+                await asyncio.shield(sending)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await transport.close()
+
+
+async def _read(transport: LineTransport, connection: Connection, carrier: LineCarrier) -> None:
+    while True:
+        try:
+            item = await transport.receive()
+        except TransportClosed:
+            return
+        if isinstance(item, TransportOversized):
+            connection.receive(Oversized(item.limit, b""))
+        else:
+            connection.receive(item)
+        if connection.wire.waiting:
+            await asyncio.sleep(0)  # every place is taken: let the calls go on before more is read
+        await carrier.room()
+
+
+class LineCarrier:
+    """Sends a session's lines, in order, by one task."""
+
+    def __init__(self, transport: LineTransport) -> None:
+        self._transport = transport
+        self._lines: deque[bytes] = deque()
+        self._size = 0
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._finished = False
+        self.ended = asyncio.Event()
+        self.reason = "eof"
+
+    @property
+    def secure(self) -> bool:
+        """See `Carrier`."""
+        return self._transport.secure
+
+    def deliver(self, lines: list[bytes]) -> None:
+        """See `Carrier`."""
+        self._lines += lines
+        self._size += sum(map(len, lines))
+        if self._size > CONGESTED:
+            self._room.clear()
+        self._wake.set()
+
+    def congested(self) -> bool:
+        """See `Carrier`."""
+        return self._size > CONGESTED
+
+    def over(self, reason: str) -> None:
+        """See `Carrier`."""
+        self.reason = reason
+        self.ended.set()
+
+    def finish(self) -> None:
+        """Nothing more comes: `send` returns once all is sent."""
+        self._finished = True
+        self._wake.set()
+
+    async def room(self) -> None:
+        """Wait while too much waits to be sent."""
+        if self._size > CONGESTED:
+            await self._room.wait()
+
+    async def send(self) -> None:
+        """Send until `finish`. Returns early where the transport is over."""
+        while True:
+            while self._lines:
+                line = self._lines.popleft()
+                try:
+                    await self._transport.send(line)
+                except TransportClosed:
+                    return
+                self._size -= len(line)
+                if self._size <= CONGESTED:
+                    self._room.set()
+            if self._finished:
+                return
+            self._wake.clear()
+            await self._wake.wait()
