@@ -279,9 +279,11 @@ async def _post(client: HttpClient, url: str, headers: Mapping[str, str], body: 
 
 
 def _session_id(answer: HttpAnswer) -> str:
+    value: Json = None
     if answer.status in (200, 201):
-        value = answer.json()
-        session_id = cast("dict[str, Json]", value).get("session_id") if isinstance(value, dict) else None
-        if isinstance(session_id, str) and _SESSION_ID.fullmatch(session_id):
-            return session_id
+        with contextlib.suppress(Unavailable):
+            value = answer.json()
+    session_id = cast("dict[str, Json]", value).get("session_id") if isinstance(value, dict) else None
+    if isinstance(session_id, str) and _SESSION_ID.fullmatch(session_id):
+        return session_id
     raise answer.unexpected("an A2E session", sent=False)

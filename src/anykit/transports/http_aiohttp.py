@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -95,7 +96,7 @@ class AiohttpWire:
                     hop.method,
                     url,
                     headers=hop.headers,
-                    data=hop.body,
+                    data=_payload(hop.body),
                     ssl=self._tls,
                     allow_redirects=False,
                     trace_request_ctx=tell,
@@ -162,6 +163,11 @@ class AiohttpAnswer:
                     yield chunk[start : start + CHUNK]
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise Unavailable(f"lost {self._where}: {self._why(error)}", sent=True) from None
+
+
+def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
+    """Give a large body as a file, which is written in pieces: the loop has turns between them."""
+    return io.BytesIO(body) if body is not None and len(body) > CHUNK else body
 
 
 async def _headers_leave(

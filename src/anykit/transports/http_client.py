@@ -304,12 +304,12 @@ class HttpClient:
         return Hop(method.upper(), url, merged, body)
 
     async def _open(self) -> Wire:
-        if self._closed:
-            raise Unavailable("the HTTP client is closed")
-        if self._wire is None:
+        if self._wire is None and not self._closed:
             module = await asyncio.to_thread(importlib.import_module, "anykit.transports.http_aiohttp")
-            if self._wire is None:
+            if self._wire is None and not self._closed:
                 self._wire = module.open_wire(self._guard, connect_timeout=self._connect_timeout, tls=self._tls)
+        if self._wire is None:
+            raise Unavailable("the HTTP client is closed")
         return self._wire
 
     def _secrets(self, hop: Hop) -> tuple[str, ...]:
