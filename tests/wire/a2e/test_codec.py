@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anykit.wire.a2e import (
+    MESSAGE_TYPES,
     DecodeError,
     EncodeError,
     Ping,
@@ -223,9 +224,22 @@ def test_what_is_wrong_with_a_number_is_named_by_its_pointer() -> None:
     assert "'/arguments/a~1b/0'" in refusal(call('{"a/b":[NaN]}')).message
 
 
+def test_of_a_million_bad_items_one_is_told() -> None:
+    line = json.dumps({"type": "tool/list/req", "filter_tags": [1] * 300_000}).encode()
+    assert refusal(line).detail["errors"] == [{"path": "/filter_tags/0", "message": "Input should be a valid string"}]
+
+
+def test_a_bad_line_of_very_many_values_is_answered_by_its_head() -> None:
+    error = refusal(call('{"a":[' + "[]," * 60_000 + "NaN]}"))
+    assert (error.code, error.req_id) == ("parse_error", "c1")
+    assert refusal(call("[" * 100_000)).message == "nested deeper than 128 levels"
+
+
 def test_the_number_of_errors_told_is_bounded() -> None:
-    line = json.dumps({"type": "tool/list/req", "filter_tags": [1] * 1000}).encode()
-    assert len(refusal(line).detail["errors"]) == 20
+    many = {name: None for name in MESSAGE_TYPES["mcp/sample/req"].model.model_fields if name != "type"}
+    assert len(refusal(json.dumps({"type": "mcp/sample/req", **many}).encode()).detail["errors"]) == 13
+    nested: Any = [{"name": "n", "config": {}, "status": 7}]
+    assert refusal(json.dumps({"type": "SUBAGENT_LIST_RESP", "subagents": nested}).encode()).detail["errors"]
 
 
 # -- what cannot be sent is said, not sent ---------------------------------------------------------------------------------

@@ -13,6 +13,9 @@ from pydantic_core import from_json
 MAX_DEPTH: Final = 128
 """Levels of arrays and objects in one message, the message itself included."""
 
+_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
+_MANY = 50_000
+"""Arrays and objects in a bad text, from which on finding out more would take seconds."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BOM = b"\xef\xbb\xbf"
 
@@ -47,11 +50,14 @@ def read_json(text: bytes) -> Any:
     """
     try:
         value = from_json(text, allow_inf_nan=False)
-    except ValueError:
+    except ValueError as error:
+        if text.count(b"[") + text.count(b"{") > _MANY:
+            reason = _TOO_DEEP if "recursion limit" in str(error) else f"not JSON: {error}"
+            raise JsonError(reason, _head(text)) from None
         return _read_slowly(text)
     if _is_too_deep_or_infinite(value):
         fault = find_fault(value)
-        raise JsonError(_describe(fault) if fault else f"nested deeper than {MAX_DEPTH} levels", value)
+        raise JsonError(_describe(fault) if fault else _TOO_DEEP, value)
     return value
 
 
@@ -64,6 +70,8 @@ def find_fault(value: Any, *, max_depth: int = MAX_DEPTH) -> Fault | None:
     open_items = [_items(cast("_Container", value))]
     while open_items:
         for key, child in open_items[-1]:
+            if (child is None or child.__class__ is int) and key.__class__ is int:
+                continue  # by the million, where a peer means harm
             if isinstance(key, str) and not key.isascii() and _SURROGATE.search(key):
                 return Fault(_readable(path), "a key with a lone surrogate, which is not a character")
             if isinstance(child, dict | list | tuple):
@@ -164,7 +172,7 @@ def _read_slowly(text: bytes) -> Any:
     except json.JSONDecodeError as error:
         raise JsonError(reason or f"not JSON: {error.msg} at character {error.pos}") from None
     except RecursionError:
-        raise JsonError(reason or f"nested deeper than {MAX_DEPTH} levels", _head(text)) from None
+        raise JsonError(reason or _TOO_DEEP, _head(text)) from None
     except ValueError:  # Python converts at most 4,300 digits
         raise JsonError(reason or "an integer of more than 4300 digits", _head(text)) from None
     if reason is None and (fault := find_fault(value)):

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from .envelope import A2EMessage, Int, Number, WireModel, new_id
+from .envelope import A2EMessage, Int, ListOf, Number, WireModel, new_id
 
 
 class EventKind(StrEnum):
@@ -68,7 +68,7 @@ class HandshakeRequest(A2EMessage):
 
     type: str = "handshake/req"
     agent_id: str = ""  # caller's self-chosen identity
-    agent_caps: list[str] = Field(default_factory=list[str])  # capability names the agent wants
+    agent_caps: ListOf[str] = Field(default_factory=list[str])  # capability names the agent wants
     auth_token: str = Field(default="", repr=False)  # shared secret for authentication
 
 
@@ -78,7 +78,7 @@ class HandshakeResponse(A2EMessage):
     type: str = "handshake/resp"
     req_id: str = ""
     session_id: str = Field(default_factory=new_id)  # fresh session identifier
-    accepted_caps: list[Capability] = Field(default_factory=list[Capability])  # capabilities the host will serve
+    accepted_caps: ListOf[Capability] = Field(default_factory=list[Capability])  # capabilities the host will serve
     max_parallel: Int = 4  # how many requests may overlap
     ok: bool = True  # was the session accepted
     reason: str = ""  # why it was refused

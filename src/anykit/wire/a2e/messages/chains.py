@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from .base import A2EEvent
-from .envelope import A2EMessage, Int, WireModel, new_id
+from .envelope import A2EMessage, Int, ListOf, WireModel, new_id
 
 
 class ChainErrorCode(StrEnum):
@@ -39,7 +39,7 @@ class ChainRequest(A2EMessage):
     type: str = "chain/req"
     session_id: str = ""  # session handed out at handshake
     chain_id: str = Field(default_factory=new_id)  # caller or host chosen key
-    nodes: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of ChainNode objects
+    nodes: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of ChainNode objects
     entry_node: str = ""  # where execution starts
     initial_input: dict[str, Any] = Field(default_factory=dict[str, Any])  # seed values for the context
     correlation_id: str = ""  # caller's tracing tag for a turn

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from .envelope import A2EMessage, Int, Number, WireModel, new_id, now
+from .envelope import A2EMessage, Int, ListOf, Number, WireModel, new_id, now
 
 
 class EnvErrorCode(StrEnum):
@@ -20,7 +20,7 @@ class EnvAction(WireModel):
     """What the agent does in one step."""
 
     action_type: str  # kind of action
-    payload: dict[str, Any] | list[Any] = Field(default_factory=list[Any])  # action parameters
+    payload: dict[str, Any] | ListOf[Any] = Field(default_factory=list[Any])  # action parameters
     metadata: dict[str, Any] | None = Field(default_factory=dict[str, Any])  # free-form extra key/value data
 
 
@@ -179,15 +179,15 @@ class EnvPlanResponse(A2EMessage):
 
     type: str = "env/plan/resp"
     req_id: str = ""
-    suggested_actions: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # actions worth trying
+    suggested_actions: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # actions worth trying
 
 
 class EnvBatchStepRequest(A2EMessage):
     """`env/batch_step/req`, agent to host."""
 
     type: str = "env/batch_step/req"
-    episode_ids: list[str]  # episodes to step
-    actions: list[dict[str, Any]]  # one action per episode
+    episode_ids: ListOf[str]  # episodes to step
+    actions: ListOf[dict[str, Any]]  # one action per episode
 
 
 class EnvBatchStepResponse(A2EMessage):
@@ -195,7 +195,7 @@ class EnvBatchStepResponse(A2EMessage):
 
     type: str = "env/batch_step/resp"
     req_id: str = ""
-    results: list[EnvStepResponse]  # one step reply per episode
+    results: ListOf[EnvStepResponse]  # one step reply per episode
 
 
 class EnvExpListRequest(A2EMessage):
@@ -211,4 +211,4 @@ class EnvExpListResponse(A2EMessage):
 
     type: str = "env/exp/list/resp"
     req_id: str = ""
-    episodes: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # recorded transitions
+    episodes: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # recorded transitions

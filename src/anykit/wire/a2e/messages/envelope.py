@@ -7,11 +7,11 @@ A2E documents say (uuid4 hex, the clock); the sessions of this room always pass 
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 from uuid import uuid4
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError
 
 A2E_VERSION = "1.0"
 
@@ -36,6 +36,20 @@ Int: TypeAlias = Annotated[int, BeforeValidator(_not_a_bool)]
 """An integer: `1.0` is one, `true` is not."""
 Number: TypeAlias = Annotated[float, BeforeValidator(_not_a_bool)]
 """A number; a numeric string is read as one."""
+T = TypeVar("T")
+
+
+class _FirstFaultOnly:
+    # pydantic's own `FailFast` cannot be hashed, and so not stand in a union.
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        if schema["type"] == "list":
+            schema["fail_fast"] = True
+        return schema
+
+
+ListOf: TypeAlias = Annotated[list[T], _FirstFaultOnly()]
+"""A list of which the first bad item is told, not each of a million."""
 
 
 class WireModel(BaseModel):

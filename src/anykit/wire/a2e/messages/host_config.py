@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, HttpUrl
 
-from .envelope import Int, Number, WireModel, new_id
+from .envelope import Int, ListOf, Number, WireModel, new_id
 
 
 def _host_id() -> str:
@@ -100,7 +100,7 @@ class A2EHostConfig(WireModel):
     auth_token: str | None = Field(default=None, repr=False)  # shared secret
     transport: TransportConfig  # transport kind and settings
     audit: AuditConfig = Field(default_factory=lambda: AuditConfig())  # audit log settings
-    plugins: list[PluginConfig] = Field(default_factory=list[PluginConfig])  # list of PluginConfig
+    plugins: ListOf[PluginConfig] = Field(default_factory=list[PluginConfig])  # list of PluginConfig
     snapshot_store: SnapshotStoreConfig | None = None  # where snapshots go
     snapshot_mode: str = "hybrid"  # host, plugin or hybrid
     audit_log_path: Path | None = None  # second audit path

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from .envelope import A2EMessage, Int, Number, WireModel, new_id, now
+from .envelope import A2EMessage, Int, ListOf, Number, WireModel, new_id, now
 
 
 class FeedbackPolarity(StrEnum):
@@ -62,7 +62,7 @@ class Feedback(WireModel):
     confidence: Number = 1.0  # weight of the rating
     comment: str = ""  # free-text remark
     correction: str = ""  # better answer; needed when corrective
-    correction_span: list[Any] | None = None  # character range being corrected
+    correction_span: ListOf[Any] | None = None  # character range being corrected
     source: FeedbackSource = FeedbackSource.HUMAN  # human, env or self
     annotator_id: str = ""  # who gave the rating
     ts: Number = Field(default_factory=now)  # send time, Unix seconds
@@ -99,7 +99,7 @@ class LearnFeedbackRequest(A2EMessage):
     """`learn/feedback/req`, agent to host."""
 
     type: str = "learn/feedback/req"
-    feedbacks: list[Feedback]  # list of Feedback objects
+    feedbacks: ListOf[Feedback]  # list of Feedback objects
 
 
 class LearnFeedbackResponse(A2EMessage):
@@ -115,7 +115,7 @@ class LearnExperienceRequest(A2EMessage):
     """`learn/experience/req`, agent to host."""
 
     type: str = "learn/experience/req"
-    experiences: list[Experience] = Field(default_factory=list[Experience])  # list of Experience objects
+    experiences: ListOf[Experience] = Field(default_factory=list[Experience])  # list of Experience objects
 
 
 class LearnExperienceResponse(A2EMessage):
@@ -139,7 +139,7 @@ class LearnAdaptResponse(A2EMessage):
 
     type: str = "learn/adapt/resp"
     req_id: str = ""
-    updated: list[dict[str, Any]] = Field(
+    updated: ListOf[dict[str, Any]] = Field(
         default_factory=list[dict[str, Any]]
     )  # ComponentPerformanceRecord objects that changed
     message: str = ""  # human-readable text
@@ -157,7 +157,7 @@ class LearnStatsResponse(A2EMessage):
 
     type: str = "learn/stats/resp"
     req_id: str = ""
-    components: list[dict[str, Any]] = Field(
+    components: ListOf[dict[str, Any]] = Field(
         default_factory=list[dict[str, Any]]
     )  # list of ComponentPerformanceRecord objects
 
@@ -176,7 +176,7 @@ class LearnRefinementPlanResponse(A2EMessage):
     type: str = "learn/refinement/plan/resp"
     req_id: str = ""
     plan_id: str = ""  # handle of the plan
-    proposals: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of suggested edits
+    proposals: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of suggested edits
     status: str = ""  # ready, empty and so on
 
 
@@ -230,7 +230,7 @@ class LearnRefinementReviewResponse(A2EMessage):
     req_id: str = ""
     approved: bool = False  # is the proposal acceptable
     confidence_adjusted: float = 0.0  # confidence after review; a boolean is read too
-    reasons: list[str] = Field(default_factory=list[str])  # grounds for the verdict
+    reasons: ListOf[str] = Field(default_factory=list[str])  # grounds for the verdict
     risk_level: str = "low"  # low, medium or high
 
 
@@ -245,4 +245,4 @@ class LearnRefinementHistoryResponse(A2EMessage):
 
     type: str = "learn/refinement/history/resp"
     req_id: str = ""
-    entries: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # past refinements
+    entries: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # past refinements

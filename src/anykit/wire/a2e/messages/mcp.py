@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from .envelope import A2EMessage, Int, Number, WireModel, new_id
+from .envelope import A2EMessage, Int, ListOf, Number, WireModel, new_id
 
 
 class MCPTransport(StrEnum):
@@ -41,15 +41,15 @@ class MCPServerConfig(WireModel):
     server_id: str = Field(default_factory=new_id)  # chosen or generated server key
     name: str = ""  # display name
     transport: str = "stdio"  # stdio, sse or ws
-    cmd: list[str] = Field(default_factory=list[str])  # program and arguments to spawn
+    cmd: ListOf[str] = Field(default_factory=list[str])  # program and arguments to spawn
     cwd: str = ""  # working directory
     env: dict[str, Any] = Field(default_factory=dict[str, Any], repr=False)  # extra environment for the child
     url: str = ""  # endpoint for sse or ws
     headers: dict[str, Any] = Field(default_factory=dict[str, Any], repr=False)  # HTTP headers to send
     timeout: Int = 300  # seconds per JSON-RPC call
     auto_reconnect: bool = True  # reconnect after a drop
-    tool_allow_list: list[str] = Field(default_factory=list[str])  # permitted tools; empty permits all
-    resource_allow_list: list[str] = Field(default_factory=list[str])  # permitted resources; empty permits all
+    tool_allow_list: ListOf[str] = Field(default_factory=list[str])  # permitted tools; empty permits all
+    resource_allow_list: ListOf[str] = Field(default_factory=list[str])  # permitted resources; empty permits all
 
 
 class MCPServerInfo(WireModel):
@@ -97,7 +97,7 @@ class MCPPrompt(WireModel):
     name: str  # prompt name
     description: str = ""  # human-readable explanation
     server_id: str = ""  # which registered MCP server
-    arguments: list[dict[str, Any]] = Field(
+    arguments: ListOf[dict[str, Any]] = Field(
         default_factory=list[dict[str, Any]]
     )  # argument specs: name, description, required
 
@@ -145,7 +145,7 @@ class MCPServerListResponse(A2EMessage):
 
     type: str = "mcp/server/list/resp"
     req_id: str = ""
-    servers: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MCPServerInfo objects
+    servers: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MCPServerInfo objects
 
 
 class MCPServerUnregisterRequest(A2EMessage):
@@ -186,7 +186,7 @@ class MCPResourceListResponse(A2EMessage):
 
     type: str = "mcp/resource/list/resp"
     req_id: str = ""
-    resources: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MCPResource objects
+    resources: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MCPResource objects
     next_cursor: str = ""  # token for the following page
 
 
@@ -203,7 +203,7 @@ class MCPResourceReadResponse(A2EMessage):
 
     type: str = "mcp/resource/read/resp"
     req_id: str = ""
-    contents: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MCPResourceContent objects
+    contents: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MCPResourceContent objects
     server_id: str = ""  # which registered MCP server
     error: str = ""  # failure text, empty when fine
 
@@ -238,7 +238,7 @@ class MCPPromptListResponse(A2EMessage):
 
     type: str = "mcp/prompt/list/resp"
     req_id: str = ""
-    prompts: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MCPPrompt objects
+    prompts: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MCPPrompt objects
     next_cursor: str = ""  # token for the following page
 
 
@@ -257,7 +257,7 @@ class MCPPromptGetResponse(A2EMessage):
     type: str = "mcp/prompt/get/resp"
     req_id: str = ""
     description: str = ""  # human-readable explanation
-    messages: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MCPPromptMessage objects
+    messages: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MCPPromptMessage objects
     server_id: str = ""  # which registered MCP server
     error: str = ""  # failure text, empty when fine
 
@@ -268,13 +268,13 @@ class MCPSamplingRequest(A2EMessage):
     type: str = "mcp/sample/req"
     server_id: str = ""  # which registered MCP server
     mcp_request_id: str = ""  # JSON-RPC id inside that server
-    messages: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # conversation to complete
+    messages: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # conversation to complete
     model_preferences: dict[str, Any] = Field(default_factory=dict[str, Any])  # model choice hints
     system_prompt: str = ""  # system prompt to use
     include_context: str = "none"  # none, thisServer or allServers
     temperature: Number = 1.0  # sampling temperature
     max_tokens: Int = 1024  # output token limit
-    stop_sequences: list[str] = Field(default_factory=list[str])  # strings that end generation
+    stop_sequences: ListOf[str] = Field(default_factory=list[str])  # strings that end generation
     metadata: dict[str, Any] = Field(default_factory=dict[str, Any])  # free-form extra key/value data
 
 
@@ -307,4 +307,4 @@ class MCPRootsListResponse(A2EMessage):
     req_id: str = ""
     server_id: str = ""  # which registered MCP server
     mcp_request_id: str = ""  # JSON-RPC id inside that server
-    roots: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MCPRoot objects
+    roots: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MCPRoot objects

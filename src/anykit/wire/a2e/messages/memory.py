@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from .envelope import A2EMessage, Int, Number, WireModel, now
+from .envelope import A2EMessage, Int, ListOf, Number, WireModel, now
 
 
 class MemoryErrorCode(StrEnum):
@@ -27,7 +27,7 @@ class MemoryEntry(WireModel):
     key: dict[str, Any]  # composite key object
     content: Any  # stored JSON value
     tier: str  # working, episodic or semantic
-    tags: list[str] = Field(default_factory=list[str])  # labels used for filtering
+    tags: ListOf[str] = Field(default_factory=list[str])  # labels used for filtering
     source: str = ""  # where it came from
     score: Number = 1.0  # importance weight
     ttl: Int = 0  # lifetime seconds; 0 keeps forever
@@ -59,7 +59,7 @@ class MemoryStoreRequest(A2EMessage):
 
     type: str = "memory/store/req"
     memory_id: str  # handle returned by memory/init
-    entries: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MemoryEntry objects
+    entries: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MemoryEntry objects
 
 
 class MemoryStoreResponse(A2EMessage):
@@ -67,8 +67,8 @@ class MemoryStoreResponse(A2EMessage):
 
     type: str = "memory/store/resp"
     req_id: str = ""
-    stored: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # keys that were written
-    errors: list[str] = Field(default_factory=list[str])  # one text per failed entry
+    stored: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # keys that were written
+    errors: ListOf[str] = Field(default_factory=list[str])  # one text per failed entry
 
 
 class MemoryRetrieveRequest(A2EMessage):
@@ -76,9 +76,9 @@ class MemoryRetrieveRequest(A2EMessage):
 
     type: str = "memory/retrieve/req"
     memory_id: str  # handle returned by memory/init
-    keys: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # exact keys wanted
+    keys: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # exact keys wanted
     query: str = ""  # similarity search text
-    tags: list[str] = Field(default_factory=list[str])  # labels used for filtering
+    tags: ListOf[str] = Field(default_factory=list[str])  # labels used for filtering
     tier: str = ""  # one tier; empty means all
     limit: Int = 10  # maximum entries returned
     min_score: Number = 0.0  # lowest score accepted
@@ -89,7 +89,7 @@ class MemoryRetrieveResponse(A2EMessage):
 
     type: str = "memory/retrieve/resp"
     req_id: str = ""
-    entries: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MemoryEntry objects
+    entries: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # list of MemoryEntry objects
     total: Int = 0  # matches before the limit
 
 
@@ -98,8 +98,8 @@ class MemoryForgetRequest(A2EMessage):
 
     type: str = "memory/forget/req"
     memory_id: str  # handle returned by memory/init
-    keys: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # keys to delete
-    tags: list[str] = Field(default_factory=list[str])  # delete entries having these
+    keys: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # keys to delete
+    tags: ListOf[str] = Field(default_factory=list[str])  # delete entries having these
     tier: str = "episodic"  # working, episodic or semantic
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from .envelope import A2EMessage, Int
+from .envelope import A2EMessage, Int, ListOf
 
 
 class SubagentStatus(StrEnum):
@@ -36,7 +36,7 @@ class DelegateReq(A2EMessage):
     subagent_id: str  # which child agent
     task_name: str  # task name
     instruction: str  # what to do
-    success_criteria: list[str] = Field(default_factory=list[str])  # when it counts as done
+    success_criteria: ListOf[str] = Field(default_factory=list[str])  # when it counts as done
 
 
 class AwaitReq(A2EMessage):
@@ -93,7 +93,7 @@ class ListResp(A2EMessage):
 
     type: str = "multi_agent/list/resp"
     req_id: str = ""
-    subagents: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # child agent records
+    subagents: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # child agent records
 
 
 class TerminateResp(A2EMessage):

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from .envelope import A2EMessage
+from .envelope import A2EMessage, ListOf
 
 
 class PlanCreateRequest(A2EMessage):
@@ -14,7 +14,7 @@ class PlanCreateRequest(A2EMessage):
 
     type: str = "planning/plan/create"
     name: str = "default"  # plan name
-    columns: list[str] = Field(default_factory=list[str])  # status columns; empty uses defaults
+    columns: ListOf[str] = Field(default_factory=list[str])  # status columns; empty uses defaults
     description: str = ""  # human-readable explanation
 
 
@@ -33,7 +33,7 @@ class TaskAddRequest(A2EMessage):
     status: str = "backlog"  # starting column
     description: str = ""  # human-readable explanation
     assignee: str = ""  # who should do it
-    deps: list[str] = Field(default_factory=list[str])  # task ids that must precede
+    deps: ListOf[str] = Field(default_factory=list[str])  # task ids that must precede
     metadata: dict[str, Any] = Field(default_factory=dict[str, Any])  # free-form extra key/value data
 
 
@@ -45,7 +45,7 @@ class TaskUpdateRequest(A2EMessage):
     task_id: str  # which task
     status: str = ""  # new column; empty keeps
     assignee: str = ""  # new owner; empty keeps
-    deps: list[str] = Field(default_factory=list[str])  # new prerequisites; empty keeps
+    deps: ListOf[str] = Field(default_factory=list[str])  # new prerequisites; empty keeps
 
 
 class TaskListRequest(A2EMessage):
@@ -70,7 +70,7 @@ class PlanCreateResponse(A2EMessage):
     req_id: str = ""
     success: bool = False  # did the operation succeed
     plan_id: str = ""  # which plan
-    columns: list[str] = Field(default_factory=list[str])  # ordered list of status columns
+    columns: ListOf[str] = Field(default_factory=list[str])  # ordered list of status columns
 
 
 class PlanListResponse(A2EMessage):
@@ -78,7 +78,7 @@ class PlanListResponse(A2EMessage):
 
     type: str = "planning/plan/list/resp"
     req_id: str = ""
-    plans: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # objects with plan_id, name, columns
+    plans: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # objects with plan_id, name, columns
 
 
 class TaskAddResponse(A2EMessage):
@@ -105,7 +105,7 @@ class TaskListResponse(A2EMessage):
 
     type: str = "planning/task/list/resp"
     req_id: str = ""
-    tasks: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # task objects
+    tasks: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # task objects
 
 
 class PlanBoardResponse(A2EMessage):
@@ -113,4 +113,4 @@ class PlanBoardResponse(A2EMessage):
 
     type: str = "planning/plan/board/resp"
     req_id: str = ""
-    boards: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # per plan, tasks grouped by column
+    boards: ListOf[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])  # per plan, tasks grouped by column

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from .base import A2EEvent
-from .envelope import A2EMessage, Int, Number, WireModel
+from .envelope import A2EMessage, Int, ListOf, Number, WireModel
 
 
 class ProcState(StrEnum):
@@ -40,7 +40,7 @@ class ProcSpawnRequest(A2EMessage):
 
     type: str = "proc/spawn/req"
     session_id: str = ""  # session handed out at handshake
-    cmd: list[str] = Field(default_factory=list[str])  # program and arguments
+    cmd: ListOf[str] = Field(default_factory=list[str])  # program and arguments
     cwd: str = ""  # working directory
     env: dict[str, Any] = Field(default_factory=dict[str, Any], repr=False)  # extra environment variables
     stdin_mode: str = "pipe"  # pipe or null

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from .base import A2EEvent
-from .envelope import A2EMessage, Int, Number, WireModel, now
+from .envelope import A2EMessage, Int, ListOf, Number, WireModel, now
 
 
 class SkillErrorCode(StrEnum):
@@ -52,21 +52,21 @@ class SkillDefinition(WireModel):
     name: str  # unique skill name
     version: str  # skill's own version
     description: str  # human-readable explanation
-    triggers: list[str]  # phrases that suggest the skill
-    tools: list[Any] | None = None  # tools it depends on
-    toolkits: list[Any] | None = None  # toolkits it depends on
+    triggers: ListOf[str]  # phrases that suggest the skill
+    tools: ListOf[Any] | None = None  # tools it depends on
+    toolkits: ListOf[Any] | None = None  # toolkits it depends on
     status: SkillStatus  # lifecycle state (SkillStatus)
     input_schema: dict[str, Any] = Field(default_factory=dict[str, Any])  # JSON Schema of the inputs
     output_schema: dict[str, Any] = Field(default_factory=dict[str, Any])  # JSON Schema of the output
     instructions: str | None = None  # how an agent should use it
     file_path: str | None = None  # where the definition lives
     llm_config: LLMConfig | None = None  # default model settings
-    arguments: list[str] | dict[str, Any] | None = Field(default_factory=dict[str, Any])  # argument names
+    arguments: ListOf[str] | dict[str, Any] | None = Field(default_factory=dict[str, Any])  # argument names
     when_to_use: str  # situations it suits
     argument_hint: str  # hint for filling arguments
     source: str  # user, system or project
     category: str | None = None  # grouping label
-    tags: list[str] | None = None  # labels used for filtering
+    tags: ListOf[str] | None = None  # labels used for filtering
     max_turns: Int | None = None  # turn limit
     timeout_seconds: Int | None = None  # run time limit
     icon: str | None = None  # icon for a UI
@@ -89,15 +89,15 @@ class SkillResult(WireModel):
     error: str | None = None  # failure text, empty when fine
     error_code: str | None = None  # machine-readable failure code
     duration_ms: Int  # elapsed milliseconds
-    events: list[SkillEvent] = Field(default_factory=list[SkillEvent])  # events collected during the run
+    events: ListOf[SkillEvent] = Field(default_factory=list[SkillEvent])  # events collected during the run
 
 
 class SkillDiscoverRequest(A2EMessage):
     """`skill/discover/req`, agent to host."""
 
     type: str = "skill/discover/req"
-    filter_tags: list[str] = Field(default_factory=list[str])  # any of these tags suffices
-    filter_categories: list[str] = Field(default_factory=list[str])  # only these categories
+    filter_tags: ListOf[str] = Field(default_factory=list[str])  # any of these tags suffices
+    filter_categories: ListOf[str] = Field(default_factory=list[str])  # only these categories
 
 
 class SkillDiscoverResponse(A2EMessage):
@@ -105,7 +105,7 @@ class SkillDiscoverResponse(A2EMessage):
 
     type: str = "skill/discover/resp"
     req_id: str = ""
-    skills: list[SkillDefinition] = Field(default_factory=list[SkillDefinition])  # matching skill definitions
+    skills: ListOf[SkillDefinition] = Field(default_factory=list[SkillDefinition])  # matching skill definitions
 
 
 class SkillCallRequest(A2EMessage):

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from .envelope import Int, Message, WireModel
+from .envelope import Int, ListOf, Message, WireModel
 
 
 class SubagentStatus(StrEnum):
@@ -47,7 +47,7 @@ class SubagentConfig(WireModel):
     role: str | None = None  # what the child is for
     model: str  # language model to use
     system_prompt: str | None = None  # prompt that sets behaviour
-    capabilities: list[str] = Field(default_factory=list[str])  # capabilities it may use
+    capabilities: ListOf[str] = Field(default_factory=list[str])  # capabilities it may use
     memory_scope: MemoryScope = MemoryScope.SHARED  # shared, isolated or snapshot
     tool_scope: ToolScope = ToolScope.RESTRICTED  # shared, restricted or isolated
     max_steps: Int = 40  # step limit
@@ -60,7 +60,7 @@ class TaskDefinition(WireModel):
 
     name: str  # task name
     instruction: str  # what to do
-    success_criteria: list[str] = Field(default_factory=list[str])  # when it counts as done
+    success_criteria: ListOf[str] = Field(default_factory=list[str])  # when it counts as done
     metadata: dict[str, Any] = Field(default_factory=dict[str, Any])  # free-form extra key/value data
 
 
@@ -159,7 +159,7 @@ class SubagentListResponse(Message):
     """`SUBAGENT_LIST_RESP`, host to agent."""
 
     type: str = "SUBAGENT_LIST_RESP"
-    subagents: list[SubagentInfo]  # list of SubagentInfo objects
+    subagents: ListOf[SubagentInfo]  # list of SubagentInfo objects
 
 
 class SubagentCancelRequest(Message):
@@ -180,7 +180,7 @@ class SubagentMergeRequest(Message):
     """`SUBAGENT_MERGE_REQ`, agent to host."""
 
     type: str = "SUBAGENT_MERGE_REQ"
-    subagent_ids: list[str]  # children whose results merge
+    subagent_ids: ListOf[str]  # children whose results merge
     strategy: str = "hierarchical_summary"  # hierarchical_summary, voting or custom
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from .envelope import A2EMessage, WireModel
+from .envelope import A2EMessage, ListOf, WireModel
 
 with warnings.catch_warnings():
     # The protocol calls the field `schema`; pydantic has a deprecated method of that name and says so.
@@ -20,12 +20,12 @@ with warnings.catch_warnings():
         alias: str = ""  # short display name
         description: str = ""  # human-readable explanation
         category: str = ""  # grouping label
-        tags: list[str] = Field(default_factory=list[str])  # labels used for filtering
+        tags: ListOf[str] = Field(default_factory=list[str])  # labels used for filtering
         icon_svg: str | None = None  # SVG drawing for a UI
         schema: dict[str, Any] = Field(  # pyright: ignore[reportIncompatibleMethodOverride]
             default_factory=dict[str, Any]
         )  # JSON Schema the config must meet
-        tools: list[str]  # names of bundled tools
+        tools: ListOf[str]  # names of bundled tools
         configured: bool = False  # has configuration succeeded
         version: str = "1.0.0"  # toolkit's own version
 
@@ -35,7 +35,7 @@ class ToolkitListRequest(A2EMessage):
 
     type: str = "toolkit/list/req"
     filter_kind: str = ""  # only this kind; empty means all
-    filter_tags: list[str] = Field(default_factory=list[str])  # only items carrying these tags
+    filter_tags: ListOf[str] = Field(default_factory=list[str])  # only items carrying these tags
 
 
 class ToolkitListResponse(A2EMessage):
@@ -43,7 +43,9 @@ class ToolkitListResponse(A2EMessage):
 
     type: str = "toolkit/list/resp"
     req_id: str = ""
-    toolkits: list[ToolkitDefinition] = Field(default_factory=list[ToolkitDefinition])  # toolkit definitions that match
+    toolkits: ListOf[ToolkitDefinition] = Field(
+        default_factory=list[ToolkitDefinition]
+    )  # toolkit definitions that match
 
 
 class ToolkitConfigureRequest(A2EMessage):

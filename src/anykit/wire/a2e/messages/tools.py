@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from .base import A2EEvent
-from .envelope import A2EMessage, Int, Number, WireModel, now
+from .envelope import A2EMessage, Int, ListOf, Number, WireModel, now
 
 
 class ToolErrorCode(StrEnum):
@@ -24,7 +24,7 @@ class ToolParameter(WireModel):
     type: str  # JSON type name of the value
     description: str  # human-readable explanation
     required: bool = False  # must the caller supply it
-    enum: list[str] | None = None  # allowed string values
+    enum: ListOf[str] | None = None  # allowed string values
     properties: dict[str, Any] | None = None  # members of an object parameter
 
 
@@ -33,11 +33,11 @@ class ToolDefinition(WireModel):
 
     name: str  # unique tool name
     description: str  # human-readable explanation
-    input_parameters: list[ToolParameter] = Field(default_factory=list[ToolParameter])  # declared inputs
-    output_parameters: list[ToolParameter] = Field(default_factory=list[ToolParameter])  # declared outputs
+    input_parameters: ListOf[ToolParameter] = Field(default_factory=list[ToolParameter])  # declared inputs
+    output_parameters: ListOf[ToolParameter] = Field(default_factory=list[ToolParameter])  # declared outputs
     streaming: bool = True  # tool may emit events
     idempotent: bool = False  # safe to repeat
-    tags: list[str] = Field(default_factory=list[str])  # labels used for filtering
+    tags: ListOf[str] = Field(default_factory=list[str])  # labels used for filtering
     version: str = "1.0.0"  # tool's own version
     toolkit: str | None = None  # toolkit that provides it, if any
     defer_loading: bool = False  # hide from plain listing; searchable
@@ -63,7 +63,7 @@ class ToolResult(WireModel):
     error: str | None = None  # failure text
     error_code: str | None = None  # machine-readable failure code
     duration_ms: Int  # elapsed milliseconds
-    events: list[ToolEvent] = Field(default_factory=list[ToolEvent])  # events collected during the call
+    events: ListOf[ToolEvent] = Field(default_factory=list[ToolEvent])  # events collected during the call
 
 
 class ToolListRequest(A2EMessage):
@@ -71,7 +71,7 @@ class ToolListRequest(A2EMessage):
 
     type: str = "tool/list/req"
     filter_kind: str = ""  # only this kind; empty means all
-    filter_tags: list[str] = Field(default_factory=list[str])  # only items carrying these tags
+    filter_tags: ListOf[str] = Field(default_factory=list[str])  # only items carrying these tags
     query: str = ""  # search text; empty means plain list
     include_deferred: bool = False  # also return deferred tools
 
@@ -81,7 +81,7 @@ class ToolListResponse(A2EMessage):
 
     type: str = "tool/list/resp"
     req_id: str = ""
-    tools: list[ToolDefinition] = Field(default_factory=list[ToolDefinition])  # matching tool definitions
+    tools: ListOf[ToolDefinition] = Field(default_factory=list[ToolDefinition])  # matching tool definitions
 
 
 class ToolCallRequest(A2EMessage):
