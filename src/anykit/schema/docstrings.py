@@ -15,7 +15,6 @@ _OTHERS: Final = (
 # Strings, not compiled: `re` keeps what it compiled, and a program without docstrings pays nothing at import.
 _GOOGLE: Final = rf"(?im)^[ \t]*(?P<name>{_PARAMETERS}|{_OTHERS})[ \t]*:[ \t]*$"
 _NUMPY: Final = rf"(?im)^[ \t]*(?P<name>{_PARAMETERS}|{_OTHERS})[ \t]*:?[ \t]*\n[ \t]*-{{3,}}[ \t]*$"
-_NUMPY_HEADING: Final = rf"(?i)^([ ]*(?:{_PARAMETERS}|{_OTHERS}))[ ]*:[ ]*$"
 _FIELD: Final = r"param|parameter|arg|argument|key|keyword"
 _OTHER_FIELD: Final = r"type|returns?|rtype|raises?|except|exception|yields?|ivar|cvar|var|meta"
 _REST: Final = rf"(?m)^[ \t]*[:@](?:{_FIELD}|{_OTHER_FIELD})\b[^\n]*?:(?=\s|$)"
@@ -124,10 +123,13 @@ def _rest(body: str) -> str:
 def _numpy(body: str) -> str:
     lines = body.expandtabs(4).splitlines()
     margin = _indent(lines[0]) if lines else 0
-    return "\n".join(
-        line[margin:] if _indent(line) >= margin else line
-        for line in (re.sub(_NUMPY_HEADING, r"\1", line) for line in lines)
-    )
+    lines = [line[margin:] if _indent(line) >= margin else line for line in lines]
+    for index, line in enumerate(lines[1:], 1):
+        if set(line.strip()) == {"-"} and re.match(_NUMPY, f"{lines[index - 1]}\n{line}"):
+            # The parser wants the title as numpydoc has it, and as many dashes as it has letters.
+            title = lines[index - 1].strip().rstrip(": ").title()
+            lines[index - 1 : index + 1] = [title, "-" * len(title)]
+    return "\n".join(lines)
 
 
 _NORMALISED: Final = {"google": _google, "numpy": _numpy, "rest": _rest}

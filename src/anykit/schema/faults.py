@@ -18,6 +18,10 @@ from .json_values import MAX_FAULTS
 from .pointers import Tokens, at, listed, literal, nearest, pointer, quoted
 from .secrets import Secrets
 
+MESSAGE_LIMIT: Final = 600
+"""Characters of a message."""
+POINTER_LIMIT: Final = 2000
+"""Characters of a pointer; names come from callers. Of a longer one the first steps stand."""
 OPTIONS_LIMIT: Final = 400
 """Characters of allowed values that a message lists."""
 NOT_VALID: Final = "is not valid"
@@ -71,10 +75,18 @@ class Reader:
                     return [*_faults(kept), {"path": "", "message": "there are more faults than are listed here"}]
         return _faults(found)
 
+    def located(self, problems: Iterable[tuple[Tokens, str]]) -> list[Fault]:
+        """Problems found otherwise, shown by the same rules."""
+        return _faults(dict.fromkeys(self._shown(path, message) for path, message in problems))
+
     def _shown(self, path: Tokens, message: str) -> tuple[str, str]:
+        if len(message) > MESSAGE_LIMIT:
+            message = f"{message[: MESSAGE_LIMIT - 3]}..."
         secret = self._secrets.prefix(path)
         if secret is None:
-            return pointer(path), message
+            while len(shown := pointer(path)) > POINTER_LIMIT:
+                path = path[:-1]
+            return shown, message
         # A name below a secret is part of it; the schema's options for a secret may be secrets.
         return pointer(secret), message if len(secret) == len(path) and _says_no_option(message) else NOT_VALID
 
@@ -127,6 +139,8 @@ class Reader:
                 yield from self._read(error)
         elif not near:
             yield path, self._wrong_kind(wrong_kind, path)
+        elif len(options := _constants(near, path)) == len(near) and not wrong_kind:
+            yield path, f"must be one of {_options(options)}{self._near_option(options, path)}"
         else:
             reasons = [self._summary(branch, path) for branch in near[:8]]
             reasons += [f"must be {_either(_articles(wrong_kind))}"] if wrong_kind else []
@@ -138,7 +152,7 @@ class Reader:
             for path, message in self._read(error):
                 shown, said = self._shown(path, message)
                 where = shown[len(pointer(above)) :]
-                parts.append(f"{where} {said}" if where else said)
+                parts.append(f"{where} {said}" if where and not said.startswith("'") else said)
         return ", ".join(parts[:4])
 
     def _wrong_kind(self, types: Sequence[str], path: Tokens) -> str:
@@ -223,6 +237,17 @@ def _closes_an_object(error: ValidationError) -> bool:
 def _is_tag(error: ValidationError, path: Tokens) -> bool:
     is_constant = isinstance(error.kind, ValidationErrorKind.Constant | ValidationErrorKind.Enum)
     return is_constant and len(error.instance_path) == len(path) + 1
+
+
+def _constants(branches: Sequence[list[ValidationError]], path: Tokens) -> list[Json]:
+    """The values of forms that are one constant each (labelled choices)."""
+    return [
+        branch[0].kind.expected_value
+        for branch in branches
+        if len(branch) == 1
+        and isinstance(branch[0].kind, ValidationErrorKind.Constant)
+        and len(branch[0].instance_path) == len(path)
+    ]
 
 
 def _articles(types: Iterable[str]) -> list[str]:

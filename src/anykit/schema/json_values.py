@@ -66,12 +66,17 @@ def has_surrogate(text: str) -> bool:
 
 def json_faults(value: object) -> list[Fault]:
     """Everything that keeps `value` from being JSON, each with its place; at most `MAX_FAULTS`."""
-    faults: list[Fault] = []
-    _collect(value, (), faults)
-    return faults
+    return [{"path": pointer(path), "message": message} for path, message in json_problems(value)]
 
 
-def _collect(value: object, path: Tokens, faults: list[Fault]) -> None:
+def json_problems(value: object) -> list[tuple[Tokens, str]]:
+    """The same as places and messages."""
+    found: list[tuple[Tokens, str]] = []
+    _collect(value, (), found)
+    return found
+
+
+def _collect(value: object, path: Tokens, faults: list[tuple[Tokens, str]]) -> None:
     if len(faults) >= MAX_FAULTS or is_json(value, MAX_DEPTH - len(path)):
         return
     reason = ""
@@ -107,9 +112,9 @@ def _kind(value: Any) -> str:
     return name[:NAME_LIMIT]
 
 
-def _fault(path: Tokens, message: str) -> Fault:
+def _fault(path: Tokens, message: str) -> tuple[Tokens, str]:
     # A deep place would make a pointer as long as the bound is deep: the first steps say where.
-    return {"path": pointer(path if len(path) < MAX_DEPTH else path[:8]), "message": message}
+    return path if len(path) < MAX_DEPTH else path[:8], message
 
 
 def size_of(value: object, limit: int) -> int:

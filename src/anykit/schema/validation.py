@@ -1,7 +1,8 @@
 """JSON Schema, compiled once per schema. Nothing is ever fetched: a reference that leads out of the schema is an error.
 
 Draft 2020-12 unless `$schema` says another one. A schema that names none and is only valid as draft-07 or draft-04 (tuples
-as a list under `items`, a boolean `exclusiveMinimum`) is read as that.
+as a list under `items`, a boolean `exclusiveMinimum`) is read as that. `format` is a hint in every draft: whether a date is
+one is for whoever reads it as a date to say.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from .defaults import Defaults
 from .documents import IN_PLACE, Document, Node, subschemas
 from .errors import SchemaError
 from .faults import Reader, schema_fault
-from .json_values import is_json, json_faults, size_of
-from .pointers import quoted
+from .json_values import is_json, json_faults, json_problems, size_of
+from .pointers import Tokens, quoted
 from .secrets import Secrets
 
 MAX_SCHEMA_CHARACTERS: Final = 1024 * 1024
@@ -84,7 +85,7 @@ class Validator:
         is too large or too deep to look at every fault has one that says so.
         """
         if not is_json(instance):
-            return json_faults(instance)
+            return Reader(self._document, self._secrets, None).located(json_problems(instance))
         if self._native.is_valid(instance):
             return []
         if self._costs_too_much(instance):
@@ -94,17 +95,17 @@ class Validator:
     def with_defaults(self, instance: Json) -> Any:
         """A copy of `instance` with the schema's defaults, also nested ones.
 
-        The copy is to be validated: a default may be wrong too. Raises `SchemaError` where the defaults never end or
-        `instance` nests too deep.
+        The copy is to be validated: a default may be wrong too. Raises `InvalidInput` where `instance` is no JSON, and
+        `SchemaError` where the defaults never end.
         """
         if not is_json(instance):
-            raise SchemaError(f"defaults need a JSON value: {json_faults(instance)[0]['message']}")
+            raise InvalidInput("the input is not JSON", self.faults(instance))
         return self._defaults.filled(instance)
 
     def completed(self, instance: Json, message: str = "the input is not valid") -> Any:
         """A copy of `instance` with its defaults, known to be valid. Raises `InvalidInput` with every fault."""
         if not is_json(instance):
-            raise InvalidInput(message, json_faults(instance))
+            raise InvalidInput(message, self.faults(instance))
         value = self._defaults.filled(instance)
         if not self._native.is_valid(value):
             raise InvalidInput(message, self.faults(value))
@@ -121,7 +122,9 @@ class Validator:
             return node
         if self._children is None:
             # A boolean schema has no subschemas, so the schema is an object here.
-            self._children = jsonschema_rs.validator_map_for(cast(JsonObject, self.schema), retriever=_refuse)
+            self._children = jsonschema_rs.validator_map_for(
+                cast(JsonObject, self.schema), retriever=_refuse, validate_formats=False
+            )
         place = self._document.place(node)
         child = None if place is None else self._children.get(f"#{place}")
         return child is not None and is_json(value) and child.is_valid(value)
@@ -160,16 +163,15 @@ class Validator:
         """The top-level fields that do not fit, where it would cost too much to say why."""
         why = "does not fit; it is too large or too deeply nested to list every reason"
         root = self._document.root
-        faults: list[Fault] = []
+        problems: list[tuple[Tokens, str]] = []
         if isinstance(instance, dict) and isinstance(root, dict):
             for name, item in cast(JsonObject, instance).items():
                 children = list(self._document.below(root, name))
                 if any(isinstance(child, dict) and not self._fits(child, item) for child in children):
-                    secret = self._secrets.prefix((name,)) == ()
-                    faults.append({"path": "" if secret else f"/{quoted(name)[1:-1]}", "message": why})
-                if len(faults) > 20:
+                    problems.append(((name,), why))
+                if len(problems) > 20:
                     break
-        return faults or [{"path": "", "message": why}]
+        return Reader(self._document, self._secrets, instance).located(problems or [((), why)])
 
 
 class _Cache:
@@ -214,7 +216,10 @@ def compile_schema(schema: object) -> Validator:
         raise SchemaError(f"the schema is not JSON: {fault['path']} {fault['message']}".replace(":  ", ": "))
     if size_of(cast(Node, schema), MAX_SCHEMA_CHARACTERS) > MAX_SCHEMA_CHARACTERS:
         raise SchemaError(f"the schema is larger than {MAX_SCHEMA_CHARACTERS} characters")
-    text = json.dumps(schema, separators=(",", ":"))
+    try:
+        text = json.dumps(schema, separators=(",", ":"))
+    except ValueError as error:  # a number of more digits than Python writes
+        raise SchemaError(f"the schema cannot be written as JSON: {error}") from None
     if len(text) > MAX_SCHEMA_CHARACTERS:
         raise SchemaError(f"the schema is larger than {MAX_SCHEMA_CHARACTERS} characters")
     key = hashlib.blake2b(text.encode(), digest_size=32).digest()
@@ -235,6 +240,8 @@ def _compiled(schema: Node) -> Validator:
     for name in _UNNAMED:
         try:
             return _as_draft(schema, name)
+        except _UnresolvedError:
+            raise
         except SchemaError as error:
             first = first or error
     raise first or SchemaError("no dialect takes the schema")
@@ -252,19 +259,25 @@ def _as_draft(schema: JsonObject, name: str) -> Validator:
     uri, draft = _DRAFTS[name]
     labelled = {**schema, "$schema": uri}
     try:
-        return Validator(labelled, draft(labelled, retriever=_refuse))
+        return Validator(labelled, draft(labelled, retriever=_refuse, validate_formats=False))
     except jsonschema_rs.ValidationError as error:
-        raise SchemaError(_why_not(error)) from None
+        raise _why_not(error) from None
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         raise SchemaError(f"not a valid JSON Schema: {str(error)[:300]}") from None
 
 
-def _why_not(error: jsonschema_rs.ValidationError) -> str:
+class _UnresolvedError(SchemaError):
+    """A reference leads out of the schema: no other dialect is tried."""
+
+
+def _why_not(error: jsonschema_rs.ValidationError) -> SchemaError:
     text = schema_fault(error)
     if "Resource " in text or "Pointer " in text or "Anchor " in text or "unresolvable" in text:
         where = text.split("'")[1] if text.count("'") > 1 else text
-        return f"unresolvable reference {quoted(where)}: it is not in the schema, and schemas are never fetched"
-    return f"not a valid JSON Schema: {text}"
+        return _UnresolvedError(
+            f"unresolvable reference {quoted(where)}: it is not in the schema, and schemas are never fetched"
+        )
+    return SchemaError(f"not a valid JSON Schema: {text}")
 
 
 def _check_expansion(schema: JsonObject) -> None:
