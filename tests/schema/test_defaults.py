@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -64,9 +64,7 @@ def test_given_values_win_over_defaults() -> None:
 LEAF = {"type": "object", "properties": {"n": {"default": 1}}}
 
 
-@pytest.mark.parametrize(
-    ("schema", "instance", "expected"),
-    [
+APPLIED: list[tuple[JsonObject, Any, Any]] = [
         ({"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"default": 5}}}, {}, {"a": 5}),
         ({"$ref": "#/$defs/A", "$defs": {"A": LEAF}}, {}, {"n": 1}),
         ({"allOf": [LEAF, {"properties": {"m": {"default": 2}}}]}, {}, {"n": 1, "m": 2}),
@@ -81,8 +79,10 @@ LEAF = {"type": "object", "properties": {"n": {"default": 1}}}
         ({"default": {"a": 1}}, {}, {}),
         ({"const": {"default": 1}}, {"default": 1}, {"default": 1}),
         ({"properties": {"default": {"type": "integer"}}}, {}, {}),
-    ],
-)  # fmt: skip
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "instance", "expected"), APPLIED)
 def test_defaults_apply_wherever_the_schema_does(schema: JsonObject, instance: Any, expected: Any) -> None:
     assert filled(schema, instance) == expected
 
@@ -129,4 +129,5 @@ def test_filling_never_touches_the_instance_and_filling_twice_changes_nothing(in
     assert repr(instance) == repr(before)
     assert filled(CONFIG, once) == once
     if isinstance(instance, dict):
-        assert all(once[name] == value for name, value in instance.items() if name != "net")  # pyright: ignore[reportUnknownVariableType]
+        given_fields = cast(JsonObject, instance)
+        assert all(once[name] == value for name, value in given_fields.items() if name != "net")
