@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import re
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -11,6 +14,7 @@ FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>[a-z]*)(?P<options>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.M | re.S
 )
 TITLE = re.compile(r'title="([^"]+)"')
+FLAG = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 INCLUDE = re.compile(r'^--8<-- "([^"]+)"$', re.M)
 
 
@@ -54,3 +58,12 @@ def anykit_commands(block: Block) -> list[tuple[str, str]]:
             command, output = commands[-1]
             commands[-1] = (command, output + line + "\n")
     return [(command, output) for command, output in commands if re.search(r"\banykit ", command)]
+
+
+@functools.cache
+def flags_of(verb: str) -> frozenset[str]:
+    """The flags that a verb's help names; its prose too, since that is about the same flags."""
+    program = importlib.import_module("anykit.cli.program")
+    printed = StringIO()
+    assert program.run([verb, "--help"], stdout=printed, stderr=printed, env={"COLUMNS": "200"}) == 0
+    return frozenset(FLAG.findall(printed.getvalue()))

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from docs.pages import ROOT
+from docs.pages import FLAG, ROOT, flags_of
 
 REFERENCE = ROOT / "docs" / "reference"
 
@@ -37,6 +37,34 @@ def config_keys(schema: Any) -> Iterator[str]:
     elif isinstance(schema, list):
         for value in cast("list[Any]", schema):
             yield from config_keys(value)
+
+
+VERBS = ("init", "list", "show", "configure", "call", "serve", "validate", "completion", "demo")
+
+
+def sections() -> dict[str, str]:
+    """The command's page by heading."""
+    _, *parts = (REFERENCE / "cli.md").read_text().split("\n## ")
+    return {part.partition("\n")[0]: part for part in parts}
+
+
+def test_every_verb_is_documented() -> None:
+    program = importlib.import_module("anykit.cli.program")
+    assert [
+        verb.name for verb in program.VERBS if f"anykit {verb.name}" not in (REFERENCE / "cli.md").read_text()
+    ] == []
+    assert {verb.name for verb in program.VERBS} == set(VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_flag_of_a_verb_is_documented_and_every_documented_flag_exists(verb: str) -> None:
+    flags = flags_of(verb)
+    assert "--json" in flags
+    for_all = {*FLAG.findall(sections()["For every verb"]), *FLAG.findall(sections()["--connect"])}
+    (own,) = [text for heading, text in sections().items() if verb in re.findall(r"[a-z]+", heading)]
+    assert flags - for_all - set(FLAG.findall(own)) == set()
+    named = {flag for line in own.splitlines() if line.startswith("|") for flag in FLAG.findall(line.split("|")[1])}
+    assert named - flags == set()
 
 
 def test_every_config_key_is_documented() -> None:

@@ -26,7 +26,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from docs.pages import ROOT, Block, anykit_commands, blocks, pages
+from docs.pages import ROOT, Block, anykit_commands, blocks, flags_of, pages
 
 PRINTED = re.compile(r"^\s*#> ?(.*)$", re.M)
 DEADLINE = 30.0
@@ -70,6 +70,16 @@ def run_command(command: str, shown: str, page: Path) -> None:
     assert re.fullmatch(pattern, done.stdout.strip(), re.S), f"{page.name}: {command}\n{done.stdout}"
 
 
+def check_flags(command: str, page: Path) -> None:
+    """The flags of a command that is shown and not run are flags of its verb."""
+    words = shlex.split(command.replace("[", " ").replace("]", " ").replace("|", " "), comments=True)
+    verb, *rest = words[words.index("anykit") + 1 :]
+    if verb in ("VERB", "SHELL"):
+        return
+    known = flags_of(verb)
+    assert [word for word in rest if word.startswith("-") and word != "-" and word not in known] == [], named(page)
+
+
 def named(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
@@ -99,7 +109,7 @@ def test_the_examples_of_a_page_run_and_print_what_it_says(page: Path, folder: P
                     json.loads(block.body)
                 case "sh":
                     for command, _ in anykit_commands(block):
-                        shlex.split(command, comments=True)
+                        check_flags(command, page)
                 case _:
                     assert block.language in ("", "text"), f"{named(page)}: nobody checks {block.language!r} blocks"
     finally:
