@@ -28,7 +28,7 @@ class ConfigError(Exception):
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
 
 class SourceConfig(_Table):
@@ -98,7 +98,7 @@ class LimitsConfig(_Table):
 class PluginMeta(BaseModel):
     """Of an A2E plugin; further keys are the plugin's own."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
 
     enabled: bool = True
     priority: int = 0
@@ -111,7 +111,7 @@ class PluginConfig(_Table):
     name: str = Field(description="What it is called.")
     type: str = Field(description="The capability that it serves: `toolkits`, `tools`, `memory`, ...")
     cls: str = Field(description="Its class, as a dotted path.")
-    metadata: PluginMeta = Field(default=PluginMeta(), description="`enabled`, `priority`, `exclusive`, its own keys.")
+    metadata: PluginMeta = Field(default_factory=PluginMeta, description="`enabled`, `priority`, `exclusive`, its own keys.")
 
 
 class A2EConfig(_Table):
@@ -136,10 +136,10 @@ class AppConfig(_Table):
     sources: list[str | SourceConfig] = Field(default=[], description="Where capabilities come from.")
     data_dir: str | None = Field(default=None, description="Where records and secrets lie.")
     toolkits: dict[str, ToolkitConfig] = Field(default={}, description="What the operator says about each toolkit.")
-    bounds: BoundsConfig = Field(default=BoundsConfig(), description="What no caller can go beyond.")
-    serve: ServeConfig = Field(default=ServeConfig(), description="How `anykit serve` listens.")
-    limits: LimitsConfig = Field(default=LimitsConfig(), description="What one host takes on.")
-    a2e: A2EConfig = Field(default=A2EConfig(), description="The A2E face.")
+    bounds: BoundsConfig = Field(default_factory=BoundsConfig, description="What no caller can go beyond.")
+    serve: ServeConfig = Field(default_factory=ServeConfig, description="How `anykit serve` listens.")
+    limits: LimitsConfig = Field(default_factory=LimitsConfig, description="What one host takes on.")
+    a2e: A2EConfig = Field(default_factory=A2EConfig, description="The A2E face.")
     env: dict[str, EnvironmentConfig] = Field(default={}, description="Environments, by name.")
 
     path: Path | None = Field(default=None, exclude=True, repr=False, json_schema_extra={"internal": True})

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -417,6 +417,21 @@ class Workbench:
     def session(self, *, principal: str = "local", face: str = "python", id: str | None = None) -> Session:
         """One caller's verbs; every face works through one."""
         return Session(Caller(principal, face, id), catalog=self.catalog, scopes=self.scopes, executor=self.executor)
+
+    def asgi(self, *, token: str | None = None) -> Callable[..., Awaitable[None]]:
+        """The faces as one ASGI application, for another server; the bench stays yours to enter and leave."""
+        from .serving import server  # noqa: PLC0415 - 0.06 s that a workbench in process need not pay
+
+        return server(self, token=token).app
+
+    async def serve(self, host: str | None = None, port: int | None = None, *, token: str | None = None) -> None:
+        """Listen until a signal, or until cancelled. Not given, address and token are as the configuration says.
+
+        Raises `TokenRequired` beyond loopback without a token, `OSError` where the address cannot be bound.
+        """
+        from .serving import server  # noqa: PLC0415 - the same
+
+        await server(self, host=host, port=port, token=token).serve()
 
     def _bounds(self) -> Bounds:
         said = self.config.bounds

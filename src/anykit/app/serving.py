@@ -1,0 +1,89 @@
+"""A workbench on a port, or on standard input and output: the faces of a host."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from anykit.runtime import Session
+from anykit.servers import A2EHost, Address, Mount, Server, Ways, a2e_mount, serve_connection
+from anykit.servers.a2e import Limits
+from anykit.transports import LineTransport
+
+from .config import AppConfig
+
+
+class Served(Protocol):
+    """What is served."""
+
+    config: AppConfig
+
+    def session(self, *, principal: str = "local", face: str = "python", id: str | None = None) -> Session:
+        """One caller's verbs."""
+        ...
+
+
+def a2e_host(bench: Served, *, token: str = "") -> A2EHost:
+    """The A2E face of a workbench, with the plugins and limits of its configuration."""
+    limits = bench.config.limits
+    return A2EHost(
+        bench,
+        token=token,
+        plugins=bench.config.a2e.plugins,
+        lenient_caps=bench.config.a2e.lenient_caps,
+        limits=Limits(
+            max_parallel=limits.max_parallel,
+            queue=limits.queue,
+            body=limits.body,
+            rate=limits.rate,
+            sessions=limits.sessions,
+            idle=limits.idle,
+        ),
+    )
+
+
+def mounts(bench: Served, *, token: str = "", trusted_proxies: Sequence[str] = ()) -> list[Mount]:
+    """Every face that has a place on the port."""
+    proxies = (*bench.config.serve.trusted_proxies, *trusted_proxies)
+    return [a2e_mount(a2e_host(bench, token=token), ways=Ways(trusted_proxies=proxies))]
+
+
+def server(
+    bench: Served,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    token: str | None = None,
+    tls_cert: str | None = None,
+    tls_key: str | None = None,
+    allow_hosts: Sequence[str] = (),
+    allow_origins: Sequence[str] = (),
+    trusted_proxies: Sequence[str] = (),
+    listening: Callable[[Address], object] | None = None,
+) -> Server:
+    """The server of a workbench; what is not given is as its configuration says.
+
+    Raises `TokenRequired` beyond loopback without a token, `ValueError` for half a TLS pair.
+    """
+    said = bench.config.serve
+    if token is None:
+        token = said.token.get_secret_value() if said.token is not None else ""
+    return Server(
+        mounts(bench, token=token, trusted_proxies=trusted_proxies),
+        host=said.host if host is None else host,
+        port=said.port if port is None else port,
+        token=token,
+        tls_cert=tls_cert or said.tls_cert,
+        tls_key=tls_key or said.tls_key,
+        allow_hosts=[*said.allow_hosts, *allow_hosts],
+        allow_origins=[*said.allow_origins, *allow_origins],
+        listening=listening,
+    )
+
+
+async def serve_lines(
+    bench: Served, transport: LineTransport, *, token: str = "", stop: asyncio.Event | None = None
+) -> str:
+    """Serve one agent over A2E lines until it is gone, asks for the end, or `stop` is set; give why."""
+    return await serve_connection(a2e_host(bench, token=token), transport, stop=stop)
