@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from datetime import date
 from itertools import count
 from types import MappingProxyType
 from typing import Any
@@ -23,6 +24,7 @@ from anykit.wire.a2e import (
     HostSession,
     LineReader,
     Request,
+    ShutdownRequested,
     ToolCallResponse,
     ToolEvent,
     ToolResult,
@@ -267,6 +269,36 @@ def test_a_plugins_own_message_type_is_one_more_type() -> None:
     assert isinstance(event.message, GreetRequest)
     assert event.message.name == "Ada"
     assert opened().receive(b'{"type":"acme/greet/req","id":"g"}', 1.0) == []
+
+
+@pytest.mark.parametrize("seconds", [10**400, -(10**400), 0, 5], ids=["vast", "vast and negative", "0", "5"])
+def test_a_time_limit_of_any_size_is_a_number_of_seconds(seconds: int) -> None:
+    host = opened()
+    [request] = host.receive(call("c", timeout=seconds), 1.0)
+    assert isinstance(request, Request)
+    assert request.timeout is not None
+    assert request.timeout == min(max(0, seconds), 365 * 24 * 3600)
+    [asked] = host.receive(json.dumps({"type": "shutdown", "timeout": seconds}).encode(), 1.0)
+    assert isinstance(asked, ShutdownRequested)
+    assert asked.timeout == min(max(0, seconds), 365 * 24 * 3600)
+
+
+@pytest.mark.parametrize("ts", ["1" * 400, "-" + "9" * 4000, "1e308", "0"], ids=["400", "4000", "1e308", "0"])
+def test_a_time_of_any_size_has_an_answer(ts: str) -> None:
+    host = opened()
+    host.receive(b'{"type":"ping","id":"p","ts":' + ts.encode() + b"}", 1.0)
+    [answer] = written(host)
+    assert answer["req_id"] == "p"
+
+
+def test_what_a_host_says_of_a_capability_can_always_be_sent() -> None:
+    host = HostSession(
+        session_id="s", capabilities={"tools": {"since": date(2026, 11, 30), "x": {1}}}, new_id=lambda: "i", now=0.0
+    )
+    host.receive(b'{"type":"handshake/req","agent_id":"' + b"x" * 9999 + b'"}', 1.0)
+    host.receive(HANDSHAKE, 1.0)
+    assert len(host.agent_id) <= 200
+    assert written(host)[-1]["accepted_caps"][0]["metadata"] == {"since": "2026-11-30", "x": [1]}
 
 
 def test_ending_with_nothing_open_is_quiet() -> None:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
+from pydantic_core import to_jsonable_python
+
 from .capability_names import capability_alias, capability_name
 from .codec import DecodeError, EncodeError, build, check_version, encode, find_type, id_of, read_object
 from .framing import MAX_LINE, Oversized
@@ -37,7 +39,9 @@ from .messages.tools import ToolCallResponse, ToolEvent
 
 _BEFORE_HANDSHAKE: Final = frozenset({"ping", "shutdown"})
 _MAX_ID = 1024
-_MAX_DRAIN = 3600.0
+_MAX_NAME = 200
+_MAX_SECONDS = 365 * 24 * 3600
+"""What a peer's time limit is cut to: its integers have any size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +101,7 @@ class Request:
         if "timeout" not in self.message.model_fields_set:
             return None
         value: object = getattr(self.message, "timeout", None)
-        return float(value) if isinstance(value, int | float) else None
+        return float(min(max(0, value), _MAX_SECONDS)) if isinstance(value, int | float) else None
 
     @property
     def streaming(self) -> bool:
@@ -179,7 +183,10 @@ class HostSession:
         self.session_id: Final = session_id
         self.limits: Final = limits or HostLimits()
         self.agent_id = ""
-        self._offered = {capability_name(name): dict(metadata) for name, metadata in capabilities.items()}
+        self._offered = {
+            capability_name(name): cast("dict[str, Any]", to_jsonable_python(dict(metadata), fallback=str))
+            for name, metadata in capabilities.items()
+        }
         self._new_id = new_id
         self._token = (token or "").encode()
         self._lenient = lenient_caps
@@ -354,7 +361,7 @@ class HostSession:
             return self._refuse_handshake(req_id, "no_caps", now)
         renewed = self._accepted is not None
         self._accepted = accepted
-        self.agent_id = message.agent_id
+        self.agent_id = message.agent_id[:_MAX_NAME]
         self._send(
             HandshakeResponse(
                 id=self._new_id(),
@@ -367,7 +374,7 @@ class HostSession:
                 max_parallel=self.limits.max_parallel,
             )
         )
-        return [Handshaken(message.agent_id, accepted, renewed)]
+        return [Handshaken(self.agent_id, accepted, renewed)]
 
     def _refuse_handshake(self, req_id: str, reason: str, now: float) -> list[HostEvent]:
         self._send(
@@ -387,7 +394,7 @@ class HostSession:
         if self._ending:
             return []
         self._ending = True
-        events: list[HostEvent] = [ShutdownRequested(min(max(0.0, float(message.timeout)), _MAX_DRAIN))]
+        events: list[HostEvent] = [ShutdownRequested(float(min(max(0, message.timeout), _MAX_SECONDS)))]
         return events if self._open else [*events, Drained()]
 
     def _admit(self, request: Request, size: int, now: float) -> list[HostEvent]:
