@@ -118,10 +118,10 @@ write(character[1:] + b"\\n")
 
 
 async def test_a_child_that_is_not_read_is_not_read_without_bound() -> None:
-    program = "import sys\nfor n in range(200_000):\n    print(f'{n:060d}')\n"
+    program = "import sys\nfor n in range(60_000):\n    print(f'{n:060d}')\n"
     child = await spawn(python(program))
     try:
-        for number in range(200_000):
+        for number in range(60_000):
             assert await receive(child) == b"%060d" % number
             if number == 10:
                 await asyncio.sleep(0.2)
@@ -368,6 +368,27 @@ async def test_children_end_when_we_are_killed() -> None:
     victim.kill()
     await victim.wait()
     assert await until(lambda: not any(alive(pid) for pid in pids), 5)
+
+
+async def test_a_forked_copy_of_us_does_not_keep_the_children_alive_when_we_are_killed() -> None:
+    forking = VICTIM.replace(
+        "    print(",
+        "    import os, time\n    copy = os.fork()\n    if copy == 0: os.close(1); time.sleep(60); os._exit(0)\n    print(copy, ",
+    )
+    assert forking != VICTIM
+    victim = await asyncio.create_subprocess_exec(
+        sys.executable, "-W", "ignore", "-c", forking, STUBBORN, stdout=asyncio.subprocess.PIPE, start_new_session=True
+    )
+    assert victim.stdout is not None
+    async with asyncio.timeout(10):
+        copy, *pids = [int(pid) for pid in (await victim.stdout.readline()).split()]
+    victim.kill()
+    await victim.wait()
+    try:
+        assert await until(lambda: not any(alive(pid) for pid in pids), 5)
+        assert alive(copy)
+    finally:
+        os.killpg(victim.pid, signal.SIGKILL)
 
 
 async def test_a_killed_watchdog_is_replaced_and_told_everything() -> None:

@@ -273,3 +273,38 @@ def test_concurrent_senders_never_mix_their_lines() -> None:
     lines = done.stdout.split(b"\n")[:-1]
     assert len(lines) == 20
     assert all(line == line[:1] * 200_000 for line in lines)
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.parametrize("busy", ["pass", "asyncio.get_running_loop().create_task(asyncio.sleep(60))"])
+def test_b031_a_parent_that_goes_away_ends_the_host_and_its_children(busy: str) -> None:
+    """hangwin/mcp-chrome#300, DeusData/codebase-memory-mcp#406: the server outlives its client."""
+    program = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(120)"
+    each = f"""
+        from anykit.transports import Command, spawn
+        child = await spawn(Command((sys.executable, "-S", "-c", {program!r})))
+        assert await child.receive() == b"up"
+        {busy}
+        await transport.send(str(child.pid).encode())
+"""
+    argv = [
+        part.replace("await transport.close()", "await child.close(); await transport.close()") for part in host(each)
+    ]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(b"start\n")
+        process.stdin.flush()
+        pid = int(process.stdout.readline())
+        assert not gone(pid)
+        process.stdin.close()
+        assert process.wait(timeout=8) == 0
+        assert gone(pid)
+        assert b"Traceback" not in process.stderr.read()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import functools
 import ipaddress
 import re
 import socket
@@ -46,6 +47,7 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052
 _NAT64_LOCAL = ipaddress.ip_network("64:ff9b:1::/48")  # RFC 8215
 _SIX_TO_FOUR = ipaddress.ip_network("2002::/16")  # RFC 3056
 _TEREDO = ipaddress.ip_network("2001::/32")  # RFC 4380
+_NOT_IN_A_URL = re.compile(r"[\x00-\x20\x7f\\]")
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?")
 _connecting_to: ContextVar[str | None] = ContextVar("connecting_to", default=None)
 
@@ -100,7 +102,7 @@ class AddressGuard:
 
     def check_url(self, url: str) -> None:
         """Raise `AddressRefused` if `url` can be seen not to be allowed; a name still has to pass when it is connected to."""
-        if any(character <= " " or character == "\\" or character == "\x7f" for character in url):
+        if _NOT_IN_A_URL.search(url):
             raise AddressRefused("refused: a URL must not contain spaces, backslashes or control characters")
         try:
             parts = urlsplit(url)
@@ -192,6 +194,7 @@ def host_name(host: str) -> str:
     return host.strip("[]").rstrip(".").lower()
 
 
+@functools.lru_cache(256)
 def literal(host: str) -> Address | None:
     """Give the address that `host` spells, in any way that a resolver would read as one; None for a name.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import functools
 import importlib
 import json
 import re
@@ -329,6 +330,7 @@ class _Progress:
         self.sent = True
 
 
+@functools.lru_cache(256)
 def public_url(url: str) -> str:
     """Give a URL fit for a log or an error: no user, no password, no query, no fragment."""
     try:
