@@ -226,6 +226,15 @@ def test_a_removed_item_does_not_hand_its_secret_to_its_neighbour() -> None:
     assert edited == [{"url": "a", "key": "A"}, {"url": "b2", "key": "B"}, {"url": "c", "key": "new"}]
 
 
+def test_what_is_no_json_is_neither_shown_nor_merged() -> None:
+    deep: Any = "s3cret"
+    for _ in range(100_000):
+        deep = [deep]
+    assert redact(SCHEMA, {"vault": {"a": deep}}) is None
+    new = {"api_key": "", "name": deep}
+    assert merge_masked(SCHEMA, new, {"api_key": "k"}) is new
+
+
 TEXT = st.text("abc", min_size=1, max_size=4)
 VALUES = st.fixed_dictionaries(
     {"api_key": TEXT},

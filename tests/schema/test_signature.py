@@ -14,11 +14,13 @@ import typing
 import uuid
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NotRequired, Optional, Required, TypedDict, TypeVar, cast
+from typing import Annotated, Any, Generic, Literal, NotRequired, Optional, Required, TypedDict, TypeVar, Union, cast
 
 import pytest
 import typing_extensions
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, TypeAdapter
 
 from anykit.capabilities import (
     CapabilityContext,
@@ -645,3 +647,34 @@ def test_a_parameter_with_its_own_validator_is_checked_by_it() -> None:
         ("/n", "must be even"),
         ("/when", "must be a valid date or datetime"),
     ]
+
+
+def list_of(item: Any) -> Any:
+    return list[item]
+
+
+def dict_of(item: Any) -> Any:
+    return dict[str, item]
+
+
+def either(one: Any, other: Any) -> Any:
+    return Union[one, other]  # noqa: UP007
+
+
+PLAIN_HINTS: st.SearchStrategy[Any] = st.recursive(
+    st.sampled_from([str, int, float, bool, None, Any, object, list, dict, datetime.date, Literal[1, "a"]]),
+    lambda inner: st.builds(list_of, inner) | st.builds(dict_of, inner) | st.builds(either, inner, inner | st.none()),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(PLAIN_HINTS)
+def test_plain_types_have_the_schema_that_pydantic_gives_them(hint: Any) -> None:
+    def f(x: Any) -> Any: ...
+
+    f.__annotations__ = {"x": hint, "return": hint}
+    described = describe(f)
+    expected = TypeAdapter(hint).json_schema()
+    assert described.input_schema["properties"]["x"] == expected
+    assert described.output_schema == (None if hint in (Any, object) else expected)

@@ -7,6 +7,7 @@ used.
 
 from __future__ import annotations
 
+import typing
 from typing import Any, Final, cast
 
 from pydantic import BaseModel, TypeAdapter
@@ -17,6 +18,7 @@ from pydantic_core import PydanticSerializationError, core_schema
 from anykit.capabilities import Json, JsonObject
 
 from .documents import subschemas
+from .hints import is_union
 from .json_values import is_json
 
 _REFERENCE: Final = "#/$defs/"
@@ -144,6 +146,44 @@ def _inline(node: JsonSchemaValue, enums: dict[str, JsonSchemaValue]) -> None:
             here.clear()
             here.update({**target, **beside})
         stack.extend(child for _, child in subschemas(here) if isinstance(child, dict))
+
+
+_SCALARS: Final[dict[Any, str]] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    None: "null",
+    type(None): "null",
+}
+
+
+def plain_schema(hint: Any) -> JsonObject | None:
+    """What pydantic says of a plain JSON type, without asking it (it takes milliseconds); None for any other type."""
+    try:
+        scalar = _SCALARS.get(hint)
+    except TypeError:  # unhashable
+        return None
+    if scalar is not None:
+        return {"type": scalar}
+    if hint is Any or hint is object:
+        return {}
+    if hint is list:
+        return {"items": {}, "type": "array"}
+    if hint is dict:
+        return {"additionalProperties": True, "type": "object"}
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if is_union(hint):
+        # pydantic names null last.
+        members = [plain_schema(arg) for arg in sorted(args, key=lambda arg: arg is type(None))]
+        # pydantic has its own way with members that take anything, and with equal ones.
+        if all(members) and all(member not in members[:index] for index, member in enumerate(members)):
+            return {"anyOf": members}
+    elif origin is list and (items := plain_schema(args[0])) is not None:
+        return {"items": items, "type": "array"}
+    elif origin is dict and args[0] is str and (values := plain_schema(args[1])) is not None:
+        return {"additionalProperties": values or True, "type": "object"}
+    return None
 
 
 def config_schema(model: type[BaseModel]) -> JsonObject:

@@ -115,16 +115,3 @@ def _kind(value: Any) -> str:
 def _fault(path: Tokens, message: str) -> tuple[Tokens, str]:
     # A deep place would make a pointer as long as the bound is deep: the first steps say where.
     return path if len(path) < MAX_DEPTH else path[:8], message
-
-
-def size_of(value: object, limit: int) -> int:
-    """How many values `value` is made of; counting ends beyond `limit`."""
-    count, stack = 0, [value]
-    while stack and count <= limit:
-        item = stack.pop()
-        count += 1
-        if isinstance(item, dict):
-            stack.extend(cast("dict[str, object]", item).values())
-        elif isinstance(item, list | tuple):
-            stack.extend(cast("Sequence[object]", item))
-    return count

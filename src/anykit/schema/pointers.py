@@ -72,8 +72,8 @@ def literal(value: Json) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean 'x'?` where one of the names is close, else nothing."""
+    """`; did you mean 'x'?` where one of the names is close, else nothing; a hundred are looked at."""
     if len(name) > NAME_LIMIT:
         return ""
-    close = difflib.get_close_matches(name, [other for other in names if len(other) <= NAME_LIMIT][:1000], 1, 0.6)
+    close = difflib.get_close_matches(name, [other for other in names if len(other) <= NAME_LIMIT][:100], 1, 0.6)
     return f"; did you mean {quoted(close[0])}?" if close else ""

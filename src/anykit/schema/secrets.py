@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from anykit.capabilities import Json, JsonObject
 
 from .documents import Document, Node, subschemas
-from .json_values import MAX_DEPTH
+from .json_values import MAX_DEPTH, is_json
 from .pointers import Tokens, pointer
 
 T = TypeVar("T")
@@ -234,7 +234,12 @@ def _children(nodes: Nodes) -> dict[str, list[Node]]:
 
 
 def redact(schema: Node, value: Json) -> Json:
-    """A copy of `value` that may be shown: each secret is `{"set": true}`, or `{"set": false}` where it is empty."""
+    """A copy of `value` that may be shown: each secret is `{"set": true}`, or `{"set": false}` where it is empty.
+
+    What is no JSON, or nests beyond the bound, is not shown at all: None.
+    """
+    if not is_json(value):
+        return None
     return Secrets(Document(schema)).redacted(value)
 
 
@@ -242,6 +247,8 @@ def merge_masked(schema: Node, new: Json, old: Json) -> Json:
     """`new` with the secrets of `old` where a secret field says "as it was"; neither is changed.
 
     That is `{"set": true}`, a mask of asterisks, or the empty string. Where `old` (None: nothing is stored) has no such
-    secret, the field is left out. A secret that `new` does not mention, or has as null, is not kept.
+    secret, the field is left out. A secret that `new` does not mention, or has as null, is not kept. What is no JSON is handed back, for validation to refuse.
     """
+    if not is_json(new):
+        return new
     return Secrets(Document(schema)).merged(new, old)

@@ -35,7 +35,7 @@ from .conversion import Convert, conversion
 from .docstrings import read_docstring
 from .documents import Document
 from .errors import SignatureError
-from .generation import generate, holds_mask, with_definitions
+from .generation import generate, holds_mask, plain_schema, with_definitions
 from .hints import JsonTypes, Scope, accepts_none, awaited, is_union, parts_of
 from .json_values import is_json
 from .pointers import listed, nearest, pointer, quoted, step
@@ -235,7 +235,8 @@ def describe(
     """Read a callable: function, method, partial, lambda, class, object with `__call__`, and what decorates one.
 
     With `method` the first parameter is the instance and is left out. What a partial has bound is left out too, and so
-    is a parameter annotated `CapabilityContext`. Raises `SignatureError`.
+    is a parameter annotated `CapabilityContext`. A string argument is never read as JSON: where the type is no string, it
+    is refused. Raises `SignatureError`.
     """
     return _Reading(fn, method=method).schema(name=name, description=description)
 
@@ -400,6 +401,8 @@ class _Reading:
         hint = awaited(self._resolve("return", annotation))
         if hint in (Any, object, typing.NoReturn, typing.Never) or _is_result(hint):
             return None
+        if (plain := plain_schema(hint)) is not None:
+            return plain
         try:
             made, definitions = generate({"return": self.adapter(hint)}, "serialization")
         except _NO_SCHEMA:
@@ -426,6 +429,10 @@ class _Adapter:
         self._read = read
         self._made: TypeAdapter[Any] | None = None
 
+    @property
+    def hint(self) -> Any:
+        return self._read.hint
+
     def __call__(self) -> TypeAdapter[Any]:
         if self._made is None:
             try:
@@ -438,9 +445,19 @@ class _Adapter:
 def _generate_each(
     reading: _Reading, adapters: dict[str, _Adapter]
 ) -> tuple[dict[str, JsonObject], dict[str, JsonObject]]:
-    made = {name: adapter() for name, adapter in adapters.items()}
+    schemas: dict[str, JsonObject] = {}
+    made: dict[str, TypeAdapter[Any]] = {}
+    for name, adapter in adapters.items():
+        plain = plain_schema(adapter.hint)
+        if plain is None:
+            made[name] = adapter()
+        else:
+            schemas[name] = plain
+    if not made:
+        return schemas, {}
     try:
-        return generate(made, "validation")
+        others, definitions = generate(made, "validation")
+        return {**schemas, **others}, definitions
     except _NO_SCHEMA as error:
         for name, adapter in made.items():
             try:
@@ -503,6 +520,14 @@ def _field_type(info: FieldInfo, default: Any) -> Any:
     return hint
 
 
+_PLAIN: Final[dict[type[Any], JsonObject]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+}
+
+
 def _json_default(
     read: _Read, adapter: _Adapter, schema: JsonObject, definitions: dict[str, JsonObject]
 ) -> tuple[bool, Json]:
@@ -510,10 +535,10 @@ def _json_default(
     value = read.default
     if value is PydanticUndefined:
         return False, None
-    if type(value) is str and schema.get("type") == "string" and "pattern" not in schema:
-        return (False, None) if Secrets(Document(schema)).any else (is_json(value), value)
     if value is None:
         return True, None
+    if schema == _PLAIN.get(cast("type[Any]", type(value))):
+        return is_json(value), value
     try:
         shown = adapter().dump_python(value, mode="json", by_alias=True, warnings=False)
     except (PydanticSerializationError, ValueError, TypeError, AttributeError, RecursionError):

@@ -22,7 +22,7 @@ from .defaults import Defaults
 from .documents import IN_PLACE, Document, Node, subschemas
 from .errors import SchemaError
 from .faults import Reader, schema_fault
-from .json_values import is_json, json_faults, json_problems, size_of
+from .json_values import is_json, json_faults, json_problems
 from .pointers import Tokens, quoted
 from .secrets import Secrets
 
@@ -214,8 +214,6 @@ def compile_schema(schema: object) -> Validator:
     if not is_json(cast(Node, schema)):
         fault = json_faults(cast(Node, schema))[0]
         raise SchemaError(f"the schema is not JSON: {fault['path']} {fault['message']}".replace(":  ", ": "))
-    if size_of(cast(Node, schema), MAX_SCHEMA_CHARACTERS) > MAX_SCHEMA_CHARACTERS:
-        raise SchemaError(f"the schema is larger than {MAX_SCHEMA_CHARACTERS} characters")
     try:
         text = json.dumps(schema, separators=(",", ":"))
     except ValueError as error:  # a number of more digits than Python writes
