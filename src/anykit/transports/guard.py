@@ -238,10 +238,8 @@ def why_not_public(address: Address) -> str | None:
     if address in _METADATA:
         return "it is a cloud metadata address"
     if isinstance(address, ipaddress.IPv6Address):
-        if address.is_loopback:
-            return "it is a loopback address"
-        if address.is_unspecified:
-            return "it is the unspecified address, which is this machine"
+        if int(address) <= 1:
+            return _why_special(address)
         for inner in embedded(address):
             reason = why_not_public(inner)
             if reason is not None:
