@@ -45,6 +45,15 @@ def host_of(authority: str) -> str | None:
         return None
 
 
+def _plain(address: str) -> str:
+    """An address as `host_of` gives it; an IPv4 one that came through an IPv6 socket as itself."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address.lower()
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
+
+
 def is_loopback(host: str) -> bool:
     """Whether a host name or address is this machine itself."""
     if host.lower() == "localhost":
@@ -97,7 +106,7 @@ class Names:
         if self._any or host in self._exact or any(host.endswith(suffix) for suffix in self._below):
             return True
         # Bound to every address: an address in digits that the connection really came to cannot be rebound.
-        return self._wildcard and local_address is not None and host == local_address.lower()
+        return self._wildcard and local_address is not None and host == _plain(local_address)
 
     def origin_allowed(self, origin: str, local_address: str | None = None) -> bool:
         """Whether pages of an `Origin` may call."""

@@ -556,7 +556,11 @@ class Connection:
         if faults:
             raise _bad_configuration(name, f"the configuration of toolkit {name} is not valid", faults)
         given = message.model_copy(update={"config": config, "session_id": self.wire.session_id})
-        reply = await self._plugged.configure(toolkit, given)
+        try:
+            reply = await self._plugged.configure(toolkit, given)
+        except Refusal as refusal:
+            refusal.detail.setdefault("toolkit_name", name)
+            raise
         if isinstance(reply, A2EError):
             raise Refusal(
                 normal_code(reply.code, reply.message),
@@ -618,7 +622,9 @@ class Connection:
             self._flush()
 
     def _offered(self) -> object:
-        return {entry.tool.name: entry.tool.spec for entry in self.session.entries()}
+        """What is on offer, whatever is configured."""
+        tools = {entry.tool.name: entry.tool.spec for entry in self.session.entries() if entry.tool.toolkit is None}
+        return tools, [(view.name, view.tools, view.version) for view in self.session.toolkits()]
 
 
 def _unknown_toolkit(name: str, message: str) -> Refusal:

@@ -46,7 +46,7 @@ from anykit.wire.a2e import (
 from .definitions import schema_of
 from .loading import PluginClass, make_plugin
 from .outcomes import Refusal
-from .plugins import CURRENT_CALL, event_of
+from .plugins import CURRENT_CALL, event_of, searches
 
 log = logging.getLogger("anykit.a2e")
 
@@ -376,8 +376,7 @@ class Plugged:
         """Names of the tools that plugins' own searches find."""
         names: set[str] = set()
         for plugin in await self.of("tools"):
-            search = getattr(plugin.instance, "_search_tools", None)
-            if search is None or "tool/list/req" not in plugin.models:
+            if not searches(plugin.instance) or "tool/list/req" not in plugin.models:
                 continue
             request = ToolListRequest(query=query, include_deferred=include_deferred)
             try:

@@ -206,6 +206,12 @@ class ToolkitPlugin(A2EPlugin):
         )
 
 
+def searches(plugin: object) -> bool:
+    """Whether a plugin has a search of its own."""
+    kind = type(plugin)
+    return getattr(kind, "_search_tools", None) not in (None, ToolPlugin.__dict__["_search_tools"])
+
+
 def _then(value: Any, step: Callable[[Any], Message]) -> Any:
     """`step(value)`, awaited first where `value` must be."""
     if not inspect.isawaitable(value):
