@@ -252,16 +252,9 @@ class Scopes:
 def _filled(entry: ToolkitEntry, config: Json, old: JsonObject | None) -> JsonObject:
     """`config` validated, with its defaults, and with the old secrets where it says to keep them."""
     schema = entry.spec.schema
-    if old is not None and isinstance(config, dict):
+    if isinstance(config, dict):
         config = merge_masked(schema, config, old)
-    validator = compile_schema(schema)
-    faults = validator.faults(config)
-    if not faults:
-        config = validator.with_defaults(config)
-        faults = validator.faults(config)
-    if faults:
-        raise InvalidInput(_refusal(entry.name), faults)
-    return config
+    return compile_schema(schema).completed(config, _refusal(entry.name))
 
 
 def _refusal(toolkit: str) -> str:

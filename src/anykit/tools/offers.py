@@ -41,6 +41,7 @@ class Offered(Generic[P, R]):
         self.function = function
         self.signature = signature
         self.method = method
+        self._validator = compile_schema(signature.input_schema)
         functools.update_wrapper(cast(Any, self), function, updated=())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -53,9 +54,8 @@ class Offered(Generic[P, R]):
         return functools.partial(cast(Any, self.function), instance)
 
     async def _run(self, instance: object, arguments: JsonObject, context: CapabilityContext) -> Any:
-        validator = compile_schema(self.signature.input_schema)
-        if not validator.is_valid(arguments):
-            raise InvalidInput(f"invalid arguments for {self.signature.name}", validator.faults(arguments))
+        if not self._validator.is_valid(arguments):
+            raise InvalidInput(f"invalid arguments for {self.signature.name}", self._validator.faults(arguments))
         args, kwargs = self.signature.bind(arguments)
         if self.signature.context_parameter is not None:
             kwargs[self.signature.context_parameter] = context

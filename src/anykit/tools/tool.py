@@ -404,6 +404,8 @@ class FunctionTool(Tool, Generic[P, R]):
             limit=self._spec.concurrency,
             done=None if user is None else user.leave,
         )
+        if inspect.isawaitable(value):  # a plain function around a coroutine function
+            value = await value
         return result_of(value)
 
 
