@@ -1,0 +1,288 @@
+"""Verbs that act on a workbench of their own: the sources of the line, else of the file, else the built-in toolkits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from anykit.app import (
+    AppConfig,
+    ConfigError,
+    SourceUnavailable,
+    Workbench,
+    default_sources,
+    find_config,
+    read_config,
+)
+from anykit.capabilities import Connected, Event, InvalidInput, Json, JsonObject
+from anykit.runtime import HOST, CallOptions, Configured
+from anykit.stores import RecordError, SecretError, UnresolvedReference, resolve_all
+from anykit.stores import data_dir as default_data_dir
+from anykit.tools import ToolResult
+
+from .errors import CommandError, Exit, usage
+from .invocation import Invocation
+from .place import PromptRow, ResourceRow, SourceRow, ToolkitRow, ToolRow, here, hints_of
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def configuration(invocation: Invocation) -> AppConfig:
+    """The file that the flags mean, with the environment chosen. Raises `CommandError`."""
+    flags, env = invocation.flags, invocation.terminal.env
+    try:
+        path = here(flags.config) if flags.config else find_config()
+        config = AppConfig() if path is None else read_config(path)
+        return config.for_environment(flags.env or env.get("ANYKIT_ENV"))
+    except ConfigError as error:
+        raise usage(str(error), ("check it", "anykit validate"), code="bad_config") from None
+
+
+def sources_of(invocation: Invocation, config: AppConfig, on_line: tuple[str, ...]) -> tuple[AppConfig, list[str]]:
+    """The configuration without what the line replaces, and the sources of the line as paths from anywhere."""
+    named = [*on_line, *invocation.flags.sources]
+    if named:
+        return config.model_copy(update={"sources": []}), [_from_here(source) for source in named]
+    return config, [] if config.sources else default_sources()
+
+
+def _from_here(source: str) -> str:
+    """A path of the line means the working directory, wherever the file lies."""
+    if _URL.match(source) or source.startswith("anykit:"):
+        return source
+    path, colon, member = source, "", ""
+    found = re.fullmatch(r"(.+\.py):([A-Za-z_][\w.]*)", source)
+    if found:
+        path, colon, member = found[1], ":", found[2]
+    if path.endswith(".py") or "/" in path or Path(path).expanduser().exists():
+        return f"{here(path)}{colon}{member}"
+    return source
+
+
+def data_folder(invocation: Invocation, config: AppConfig) -> Path:
+    """Where this invocation's records and secrets lie."""
+    if invocation.flags.data_dir:
+        return here(invocation.flags.data_dir)
+    if config.data_dir:
+        return config.folder / Path(config.data_dir).expanduser()
+    return default_data_dir(env=invocation.terminal.env)
+
+
+def token_of(invocation: Invocation) -> str | None:
+    """The token of the flags or the environment."""
+    return invocation.flags.token or invocation.terminal.env.get("ANYKIT_TOKEN") or None
+
+
+class LocalPlace:
+    """See `Place`."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self.bench = bench
+        self._session = bench.session(face="command")
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls,
+        invocation: Invocation,
+        *,
+        sources: tuple[str, ...] = (),
+        wanted: str | None = None,
+        configuring: bool = False,
+    ) -> AsyncGenerator[LocalPlace]:
+        """Open the sources and wait for their verdicts. Raises `CommandError`; what else is wrong is a warning."""
+        config, named = sources_of(invocation, configuration(invocation), sources)
+        terminal = invocation.terminal
+        bench = Workbench(*named, config=config, data_dir=data_folder(invocation, config), settle=0.0)
+        try:
+            with terminal.waiting("opening the sources ..."):
+                await bench.__aenter__()
+                await _known(bench, wanted, invocation.wait)
+        except SourceUnavailable as error:
+            raise CommandError(error.message, code="source_unavailable", exit=Exit.UNREACHABLE) from None
+        try:
+            place = cls(bench)
+            place._say_what_is_wrong(invocation, wanted, wanted if configuring else None)
+            yield place
+        finally:
+            await bench.__aexit__(None, None, None)
+
+    def _say_what_is_wrong(self, invocation: Invocation, wanted: str | None, configuring: str | None) -> None:
+        found = wanted is not None and _knows(self.bench, wanted)
+        for source in self.bench.sources():
+            if source.state.status == "failed" or (source.state.status == "connecting" and not found):
+                why = source.state.reason or "no answer yet"
+                invocation.terminal.warn(f"source {source.name} is not available: {why}")
+        for toolkit, problem in self.bench.problems.items():
+            if toolkit != configuring:
+                invocation.terminal.warn(
+                    problem
+                    if toolkit == "*"
+                    else f"toolkit {toolkit} is not configured as it was told to be: {problem}"
+                )
+
+    # what there is
+
+    async def tools(self) -> list[ToolRow]:
+        """See `Place`."""
+        snapshot = self.bench.catalog.snapshot
+        rows: list[ToolRow] = []
+        states = {source.name: source for source in await self.sources()}
+        for name, entry in snapshot.tools.items():
+            refused = self.bench.executor.refusal(self._session.caller, entry)
+            source = states.get(entry.source)
+            reason = refused.message if refused is not None else None
+            if reason is None and source is not None and source.state != "ready":
+                reason = f"source {source.name} is {source.state}" + (f": {source.reason}" if source.reason else "")
+            spec = entry.tool.spec
+            rows.append(
+                ToolRow(
+                    name=name,
+                    original=entry.original,
+                    source=entry.source,
+                    toolkit=spec.toolkit,
+                    available=reason is None,
+                    reason=reason,
+                    input_schema=spec.input_schema,
+                    annotations=hints_of(spec.annotations),
+                    title=spec.title,
+                    description=spec.description,
+                    output_schema=spec.output_schema,
+                    tags=spec.tags,
+                )
+            )
+        return rows
+
+    async def toolkits(self) -> list[ToolkitRow]:
+        """See `Place`."""
+        return [
+            ToolkitRow(
+                name=view.name,
+                alias=view.alias,
+                description=view.description,
+                category=view.category,
+                tags=view.tags,
+                icon_svg=view.icon_svg,
+                schema=view.schema,
+                tools=view.tools,
+                configured=view.configured,
+                version=view.version,
+                source=view.source,
+                disabled=view.disabled,
+                problem=self.bench.problems.get(view.name),
+            )
+            for view in self._session.toolkits()
+        ]
+
+    async def resources(self) -> list[ResourceRow]:
+        """See `Place`."""
+        single = [
+            ResourceRow(one.id, one.name, one.title, one.description, one.media_type, one.size)
+            for one in await self._session.resources()
+        ]
+        families = [
+            ResourceRow(one.uri_template, one.name, one.title, one.description, one.media_type, is_template=True)
+            for one in await self._session.templates()
+        ]
+        return [*single, *families]
+
+    async def prompts(self) -> list[PromptRow]:
+        """See `Place`."""
+        return [
+            PromptRow(one.id, one.title, one.description, tuple(part.model_dump() for part in one.arguments))
+            for one in await self._session.prompts()
+        ]
+
+    async def sources(self) -> list[SourceRow]:
+        """See `Place`."""
+        known = self.bench.catalog.snapshot.sources
+        return [
+            SourceRow(
+                name=view.name,
+                kind=view.kind,
+                state=view.state.status,
+                reason=view.state.reason or None,
+                since=view.state.since,
+                retry_at=view.state.retry_at,
+                location=view.location,
+                connects=isinstance(known[view.name].provider, Connected),
+                tools=view.tools,
+                toolkits=view.toolkits,
+                reports=view.reports,
+            )
+            for view in self.bench.sources()
+        ]
+
+    # what is done
+
+    async def call(
+        self, name: str, arguments: JsonObject, *, timeout: float | None, listen: Callable[[Event], None]
+    ) -> ToolResult:
+        """See `Place`."""
+        return await self._session.call(name, arguments, CallOptions(timeout=timeout, emit=listen))
+
+    async def stored(self, toolkit: str) -> JsonObject:
+        """See `Place`."""
+        if not (self.bench.data_dir / "anykit.sqlite3").exists():
+            return {}
+        return (await self.bench.configurations.load()).get(toolkit, {})
+
+    async def configure(self, toolkit: ToolkitRow, config: Json) -> Configured:
+        """See `Place`. What is kept holds the references, what is applied holds what they mean."""
+        resolved = resolved_config(config, None, self.bench.config.folder)
+        answer = await self._session.configure(toolkit.name, resolved, keep=False)
+        await keep(self.bench, toolkit, config)
+        return answer
+
+    async def unconfigure(self, toolkit: str) -> bool:
+        """See `Place`."""
+        kept = bool(await self.stored(toolkit))
+        if kept:
+            await self.bench.configurations.forget(HOST, toolkit)
+        return await self._session.unconfigure(toolkit) or kept
+
+
+def _knows(bench: Workbench, name: str) -> bool:
+    snapshot = bench.catalog.snapshot
+    return name in snapshot.tools or name in snapshot.toolkits
+
+
+async def _known(bench: Workbench, wanted: str | None, timeout: float) -> None:
+    """Wait until every source has a verdict, or what is wanted is known; at most `timeout` seconds."""
+    settling = asyncio.ensure_future(bench.settled(timeout))
+    changed = asyncio.Event()
+    unsubscribe = bench.catalog.subscribe(lambda snapshot: changed.set())
+    try:
+        while not settling.done() and not (wanted is not None and _knows(bench, wanted)):
+            changed.clear()
+            hearing = asyncio.ensure_future(changed.wait())
+            await asyncio.wait((settling, hearing), return_when=asyncio.FIRST_COMPLETED)
+            hearing.cancel()
+    finally:
+        unsubscribe()
+        settling.cancel()
+        await asyncio.gather(settling, return_exceptions=True)
+
+
+async def keep(bench: Workbench, toolkit: ToolkitRow, config: JsonObject) -> None:
+    """Store a configuration for every later workbench of this project. Raises `CommandError`."""
+    try:
+        await bench.configurations.save(HOST, toolkit.name, toolkit.schema, config)
+    except (RecordError, SecretError) as error:
+        raise CommandError(
+            f"the configuration works, but cannot be kept: {error}",
+            code="not_kept",
+            fixes=[("keep it elsewhere", "--data-dir DIR")],
+        ) from None
+
+
+def resolved_config(config: Json, env: Mapping[str, str] | None, folder: str | os.PathLike[str]) -> JsonObject:
+    """What a configuration's references mean. Raises `InvalidInput` for one that leads nowhere."""
+    try:
+        return resolve_all(config, env, folder)
+    except UnresolvedReference as error:
+        raise InvalidInput("the configuration refers to what is not there", error.errors) from None

@@ -1,0 +1,234 @@
+"""`anykit show`: one toolkit, tool, resource, prompt or source, with all that is known of it."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import typer
+
+from anykit.capabilities import CapabilityError, JsonObject
+
+from .errors import Exit, not_found
+from .failures import of_capability
+from .fields import Field, Form
+from .invocation import Invocation
+from .list import first_line
+from .place import (
+    Place,
+    PromptRow,
+    ResourceRow,
+    SourceRow,
+    ToolkitRow,
+    ToolRow,
+    did_you_mean,
+    opened,
+)
+from .terminal import Terminal
+
+Row = ToolkitRow | ToolRow | ResourceRow | PromptRow | SourceRow
+KINDS: dict[str, type[Row]] = {
+    "toolkit": ToolkitRow,
+    "tool": ToolRow,
+    "prompt": PromptRow,
+    "resource": ResourceRow,
+    "source": SourceRow,
+}
+"""In the order in which a name is looked up."""
+
+
+def run(
+    invocation: Invocation,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A toolkit, tool, prompt, resource (its URI) or source.")],
+    kind: Annotated[
+        Literal["toolkit", "tool", "prompt", "resource", "source"] | None,
+        typer.Option("--kind", help="Which, where several have that name.", show_default=False),
+    ] = None,
+) -> int:
+    """Show one toolkit, tool, prompt, resource or source."""
+    return invocation.run(_show(invocation, name, kind))
+
+
+async def _show(invocation: Invocation, name: str, kind: str | None) -> int:
+    try:
+        async with opened(invocation) as place:
+            rows = await _everything(place)
+    except CapabilityError as error:
+        raise of_capability(error) from None
+    found = [row for row in rows if _name_of(row) == name and (kind is None or isinstance(row, KINDS[kind]))]
+    if not found:
+        among = [_name_of(row) for row in rows if kind is None or isinstance(row, KINDS[kind])]
+        raise not_found(
+            f"there is no {kind or 'toolkit, tool, prompt, resource or source'} {name!r}",
+            *did_you_mean(name, among),
+            ("look", "anykit list"),
+        )
+    row = found[0]
+    terminal = invocation.terminal
+    if terminal.as_json:
+        terminal.write_json({"type": _kind_of(row), **_whole_json(row)})
+        return Exit.OK
+    _print(terminal, row, rows)
+    for other in found[1:]:
+        terminal.note(f"there is also a {_kind_of(other)} {name}: anykit show {name} --kind {_kind_of(other)}")
+    return Exit.OK
+
+
+async def _everything(place: Place) -> list[Row]:
+    return [
+        *await place.toolkits(),
+        *await place.tools(),
+        *await place.prompts(),
+        *await place.resources(),
+        *await place.sources(),
+    ]
+
+
+def _name_of(row: Row) -> str:
+    return row.uri if isinstance(row, ResourceRow) else row.name
+
+
+def _kind_of(row: Row) -> str:
+    return next(kind for kind, of in KINDS.items() if isinstance(row, of))
+
+
+def _whole_json(row: Row) -> JsonObject:
+    return row.to_whole_json() if isinstance(row, ToolRow | SourceRow) else row.to_json()
+
+
+def _print(terminal: Terminal, row: Row, rows: list[Row]) -> None:
+    match row:
+        case ToolkitRow():
+            _print_toolkit(terminal, row, [one for one in rows if isinstance(one, ToolRow)])
+        case ToolRow():
+            _print_tool(terminal, row)
+        case PromptRow():
+            _print_title(terminal, "prompt", row.name, row.title, row.description)
+            if row.arguments:
+                cells = [(one["name"], bool(one.get("required")), one.get("description")) for one in row.arguments]
+                _print_table(terminal, "Arguments", ("argument", "required", "description"), cells)
+        case ResourceRow():
+            _print_title(terminal, "resource", row.uri, row.title or row.name, row.description)
+            _print_facts(
+                terminal,
+                {"name": row.name, "type": row.media_type, "size": row.size, "template": row.is_template or None},
+            )
+        case SourceRow():
+            _print_source(terminal, row)
+
+
+def _print_title(terminal: Terminal, kind: str, name: str, title: str | None, description: str | None) -> None:
+    terminal.write_title(name, kind)
+    if title and title != name:
+        terminal.write(title)
+    if description:
+        terminal.write(description)
+
+
+def _print_facts(terminal: Terminal, facts: dict[str, Any]) -> None:
+    known = [(name, value) for name, value in facts.items() if value not in (None, "", (), [])]
+    if known:
+        terminal.write("")
+        terminal.table(("", ""), known)
+
+
+def _print_table(terminal: Terminal, heading: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    terminal.write("")
+    terminal.heading(heading)
+    terminal.table(columns, rows)
+
+
+def _print_toolkit(terminal: Terminal, row: ToolkitRow, tools: list[ToolRow]) -> None:
+    _print_title(terminal, "toolkit", row.name, row.alias, row.description)
+    _print_facts(
+        terminal,
+        {
+            "configured": row.configured,
+            "problem": row.problem,
+            "category": row.category,
+            "tags": ", ".join(row.tags),
+            "version": row.version,
+            "source": row.source,
+        },
+    )
+    form = Form(row.schema)
+    if form.fields:
+        columns = ("field", "takes", "required", "default", "description")
+        _print_table(terminal, "Configuration", columns, [_field_cells(field) for field in form.fields])
+    described = {tool.name: tool for tool in tools}
+    cells = [
+        (name, row.disabled.get(name) or (first_line(described[name].description) if name in described else ""))
+        for name in row.tools
+    ]
+    _print_table(terminal, "Tools", ("tool", "description"), cells)
+    if not row.configured:
+        terminal.write("")
+        terminal.write(f"configure it:  {configure_line(row)}")
+
+
+def configure_line(row: ToolkitRow) -> str:
+    """The command that configures a toolkit, what it requires filled in with dots."""
+    words = [
+        f"--secret {field.name}" if field.secret else field.placeholder
+        for field in Form(row.schema).fields
+        if field.required
+    ]
+    return " ".join(["anykit configure", row.name, *words])
+
+
+def _field_cells(field: Field) -> tuple[Any, ...]:
+    kind = f"{field.kind}, secret" if field.secret else field.kind
+    default = ""
+    if field.has_default and not field.secret:
+        default = field.default if isinstance(field.default, str) else json.dumps(field.default, ensure_ascii=False)
+    return (field.name, kind, field.required, default, first_line(field.description))
+
+
+def _print_tool(terminal: Terminal, row: ToolRow) -> None:
+    _print_title(terminal, "tool", row.name, row.title, row.description)
+    hints = [name.replace("_", " ") for name, value in row.annotations.items() if value is True]
+    hints += [f"not {name.replace('_', ' ')}" for name, value in row.annotations.items() if value is False]
+    _print_facts(
+        terminal,
+        {
+            "available": row.available,
+            "reason": row.reason,
+            "toolkit": row.toolkit,
+            "source": row.source,
+            "original name": None if row.original == row.name else row.original,
+            "hints": ", ".join(hints),
+            "tags": ", ".join(row.tags),
+            "returns": Form(row.output_schema).kind([row.output_schema]) if row.output_schema else None,
+        },
+    )
+    fields = Form(row.input_schema).fields
+    if fields:
+        columns = ("argument", "takes", "required", "default", "description")
+        _print_table(terminal, "Arguments", columns, [_field_cells(field) for field in fields])
+    words = [field.placeholder for field in fields if field.required]
+    terminal.write("")
+    terminal.write(f"call it:  {' '.join(['anykit call', row.name, *words])}")
+
+
+def _print_source(terminal: Terminal, row: SourceRow) -> None:
+    _print_title(terminal, "source", row.name, None, None)
+    _print_facts(
+        terminal,
+        {
+            "kind": row.kind,
+            "state": row.state,
+            "reason": row.reason,
+            "since": _when(row.since),
+            "tries again": _when(row.retry_at),
+            "location": row.location,
+            "toolkits": ", ".join(row.toolkits),
+            "tools": ", ".join(row.tools),
+        },
+    )
+    if row.reports:
+        _print_table(terminal, "Reports", ("report",), [(report,) for report in row.reports])
+
+
+def _when(moment: float | None) -> str | None:
+    return None if moment is None else datetime.fromtimestamp(moment).isoformat(" ", "seconds")

@@ -1,0 +1,198 @@
+"""`anykit validate`: what is wrong with the file and the sources, all of it, without calling anything."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anykit.app import (
+    AppConfig,
+    ConfigError,
+    SourceUnavailable,
+    Workbench,
+    config_file_schema,
+    find_config,
+    read_config,
+)
+from anykit.capabilities import JsonObject
+from anykit.schema import SchemaError, compile_schema
+from anykit.stores import UnresolvedReference, resolve_all
+
+from .errors import Exit, usage
+from .invocation import Invocation
+from .local import sources_of
+from .place import did_you_mean, here
+
+FILE_TYPES = (".toml", ".json", ".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong. `level` is `error`, or `warning` for what works and may not be meant."""
+
+    level: str
+    where: str
+    message: str
+
+    def to_json(self) -> JsonObject:
+        """As `--json` shows it."""
+        return {"level": self.level, "where": self.where, "message": self.message}
+
+
+def run(
+    invocation: Invocation,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SOURCE|FILE",
+            help="Sources instead of those of the file, or the file itself (.toml, .json, .yaml).",
+            show_default=False,
+        ),
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of the file, and nothing else.")
+    ] = False,
+) -> int:
+    """Check the configuration file and the sources; exit code 6 where something is wrong.
+
+    Sources are opened, so that Python files are imported and hosts are asked what they have; no tool is called and no
+    toolkit is set up.
+    """
+    terminal = invocation.terminal
+    if schema:
+        terminal.write_json(config_file_schema())
+        return Exit.OK
+    words = what or []
+    files = [word for word in words if word.endswith(FILE_TYPES)]
+    sources = tuple(word for word in words if word not in files)
+    if len(files) > 1:
+        raise usage(f"one file at a time, not {' and '.join(files)}")
+    if files and invocation.flags.config:
+        raise usage(f"{files[0]} and --config {invocation.flags.config}: one file at a time")
+    path = here(files[0]) if files else here(invocation.flags.config) if invocation.flags.config else find_config()
+    findings = list(dict.fromkeys(invocation.run(_findings(invocation, path, sources))))
+    if terminal.as_json:
+        terminal.write_json([finding.to_json() for finding in findings])
+    else:
+        if findings:
+            terminal.table(("level", "where", "what"), [(one.level, one.where, one.message) for one in findings])
+        checked = "the sources" if path is None else str(path)
+        count = f"{len(findings)} finding{'s' if len(findings) != 1 else ''}" if findings else "nothing wrong"
+        terminal.note(f"{checked}: {count}")
+    return Exit.FINDINGS if findings else Exit.OK
+
+
+async def _findings(invocation: Invocation, path: Path | None, sources: tuple[str, ...]) -> list[Finding]:
+    try:
+        config = AppConfig() if path is None else read_config(path)
+        config = config.for_environment(invocation.flags.env or invocation.terminal.env.get("ANYKIT_ENV"))
+    except ConfigError as error:
+        return [_of_line(line, path) for line in str(error).splitlines()]
+    findings = list(_of_serve(config))
+    findings += _of_plugins(config)
+    findings += await _of_sources(invocation, config, sources)
+    return findings
+
+
+def _of_line(line: str, path: Path | None) -> Finding:
+    """A line of a `ConfigError` says `FILE: FIELD: what`, or `FILE: what`."""
+    rest = line.removeprefix(f"{path}: ") if path else line
+    where, colon, message = rest.partition(": ")
+    if colon and " " not in where:
+        return Finding("error", where, message)
+    return Finding("error", str(path or "config"), rest)
+
+
+async def _of_sources(invocation: Invocation, config: AppConfig, on_line: tuple[str, ...]) -> list[Finding]:
+    plain, named = sources_of(invocation, config, on_line)
+    # Without what the file says of toolkits nothing is set up; what it says is held against the schemas below.
+    bare = plain.model_copy(update={"toolkits": {}})
+    findings: list[Finding] = []
+    bench = Workbench(*named, config=bare, settle=invocation.wait)
+    try:
+        await bench.__aenter__()
+    except SourceUnavailable as error:
+        return [Finding("error", "sources", error.message)]
+    try:
+        for source in bench.sources():
+            if source.state.status in ("failed", "connecting", "closed"):
+                findings.append(Finding("error", source.name, source.state.reason or "no answer yet"))
+            findings += [Finding("warning", source.name, report) for report in source.reports]
+        snapshot = bench.catalog.snapshot
+        schemas = {name: entry.spec.schema for name, entry in snapshot.toolkits.items()}
+        findings += _of_toolkits(config, schemas)
+        for name, entry in snapshot.tools.items():
+            if entry.tool.spec.output_schema is not None:
+                findings += _of_schema(entry.source, f"output schema of {name}", entry.tool.spec.output_schema)
+        for entry in snapshot.toolkits.values():
+            findings += _of_schema(entry.source, f"configuration schema of {entry.name}", entry.spec.schema)
+    finally:
+        await bench.__aexit__(None, None, None)
+    return findings
+
+
+def _of_schema(where: str, what: str, schema: JsonObject) -> Iterator[Finding]:
+    try:
+        compile_schema(schema)
+    except SchemaError as error:
+        yield Finding("error", where, f"{what}: {error}")
+
+
+def _of_toolkits(config: AppConfig, schemas: Mapping[str, JsonObject]) -> Iterator[Finding]:
+    for name, said in config.toolkits.items():
+        if not said.enabled:
+            continue
+        where = f"toolkits.{name}"
+        if name not in schemas:
+            close = "".join(f"; did you mean {text}?" for _, text in did_you_mean(name, schemas))
+            yield Finding("error", where, f"no source offers a toolkit {name}{close}")
+            continue
+        if said.config is None and not said.auto_configure:
+            continue
+        try:
+            resolved = resolve_all(said.config or {}, None, config.folder)
+        except UnresolvedReference as error:
+            for fault in error.errors:
+                yield Finding("error", _dotted(where, "config", fault["path"]), fault["message"])
+            continue
+        for fault in compile_schema(schemas[name]).faults(resolved):
+            yield Finding("error", _dotted(where, "config", fault["path"]), fault["message"])
+
+
+def _dotted(*parts: str) -> str:
+    return ".".join(piece for part in parts for piece in part.split("/") if piece)
+
+
+def _of_serve(config: AppConfig) -> Iterator[Finding]:
+    serve = config.serve
+    if serve.token is not None:
+        try:
+            resolve_all(serve.token.get_secret_value(), None, config.folder)
+        except UnresolvedReference as error:
+            yield Finding("error", "serve.token", error.errors[0]["message"])
+    for key, value in (("tls_cert", serve.tls_cert), ("tls_key", serve.tls_key)):
+        if value and not os.access(config.folder / Path(value).expanduser(), os.R_OK):
+            yield Finding("error", f"serve.{key}", f"{value} cannot be read")
+    if bool(serve.tls_cert) != bool(serve.tls_key):
+        yield Finding("error", "serve", "tls_cert and tls_key belong together")
+    for root in config.bounds.roots or []:
+        if not (config.folder / Path(root).expanduser()).is_dir():
+            yield Finding("warning", "bounds.roots", f"there is no folder {root}")
+
+
+def _of_plugins(config: AppConfig) -> Iterator[Finding]:
+    for plugin in config.a2e.plugins:
+        module, _, name = plugin.cls.rpartition(".")
+        try:
+            found = getattr(importlib.import_module(module), name)
+        except Exception as error:
+            yield Finding("error", f"a2e.plugins.{plugin.name}", f"{plugin.cls}: {type(error).__name__}: {error}")
+            continue
+        if not isinstance(found, type):
+            yield Finding("error", f"a2e.plugins.{plugin.name}", f"{plugin.cls} is no class")
