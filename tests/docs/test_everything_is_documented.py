@@ -81,6 +81,13 @@ def test_every_public_name_is_documented(module: str) -> None:
     assert names - code_words("python.md") == set()
 
 
+@pytest.mark.parametrize("name", ["Workbench", "ToolResult"])
+def test_every_member_of_a_public_class_is_documented(name: str) -> None:
+    members = {member for member in dir(getattr(importlib.import_module("anykit"), name)) if not member.startswith("_")}
+    assert members
+    assert members - code_words("python.md") == set()
+
+
 def test_every_name_of_the_capability_layer_is_documented() -> None:
     names = set(importlib.import_module("anykit.capabilities").__all__)
     assert names - code_words("python.md", "errors.md") == set()
