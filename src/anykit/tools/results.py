@@ -54,6 +54,8 @@ from .errors import UnsendableResult
 PARTS = (TextPart, ImagePart, AudioPart, BlobPart, ResourceLink, EmbeddedResource, StructuredPart)
 DEPTH = 128
 """How deep a result may nest."""
+_PLAIN = frozenset({str, int, float, bool, type(None), dict})
+"""Types that hold no parts: most results."""
 OUTPUT_LIMIT = 1024 * 1024
 """Bytes of text that reach a model, where the tool says nothing else."""
 
@@ -183,11 +185,17 @@ def _sorted(items: list[Any]) -> list[Any]:
 
 def to_json(value: Json) -> str:
     """Compact JSON text; non-ASCII characters stand as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ENCODE(value)
+
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
 
 
 def result_of(value: object) -> InvocableResult:
     """The result of a returned value, by the rules above. Raises `UnsendableResult`."""
+    if type(value) in _PLAIN:
+        plain = jsonable(value)
+        return InvocableResult(text=plain if type(plain) is str else _ENCODE(plain), structured=plain)
     if isinstance(value, InvocableResult):
         return checked(value)
     if isinstance(value, PARTS):
