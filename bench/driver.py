@@ -156,6 +156,14 @@ async def open_session(connection: Connection) -> str:
     return session
 
 
+async def open_stream(port: int, session: str) -> asyncio.StreamWriter:
+    """The session's stream, with the answer to its handshake read; hands out what closes it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET /stream HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Session-Id: {session}\r\n\r\n".encode())
+    await reader.readuntil(b"handshake/resp")
+    return writer
+
+
 @asynccontextmanager
 async def over_http(command: list[str], connections: int) -> AsyncIterator[Call]:
     """Run an HTTP host and hand out its `call`, which posts on one of `connections` kept connections."""

@@ -15,7 +15,7 @@ REFERENCE = ROOT / "docs" / "reference"
 
 
 def code_words(*names: str) -> set[str]:
-    """Everything that stands as code in these pages, whole and in words."""
+    """Everything that stands as code in these pages of the reference, whole and in words."""
     words: set[str] = set()
     for name in names:
         text = (REFERENCE / name).read_text()
@@ -72,6 +72,17 @@ def test_every_config_key_is_documented() -> None:
     keys = set(config_keys(app.config_file_schema()))
     assert {"sources", "data_dir", "roots", "cls"} <= keys
     assert keys - code_words("configuration.md") == set()
+
+
+@pytest.mark.parametrize("toolkit", ["filesystem", "database", "web"])
+def test_every_tool_parameter_and_field_of_the_three_toolkits_is_documented(toolkit: str) -> None:
+    app = importlib.import_module("anykit.app")
+    spec = app.builtin_toolkits()[toolkit].load().spec()
+    words = code_words("../guides/the-three-toolkits.md")
+    assert set(spec.schema["properties"]) - words == set()
+    assert set(spec.tools) - words == set()
+    for one in spec.tools.values():
+        assert set(one.input_schema["properties"]) - words == set()
 
 
 @pytest.mark.parametrize("module", ["anykit", "anykit.a2e"])
