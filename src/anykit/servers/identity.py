@@ -6,6 +6,7 @@ A browser can be brought to send requests to a loopback server in a foreign page
 
 from __future__ import annotations
 
+import functools
 import hmac
 import ipaddress
 import re
@@ -54,6 +55,7 @@ def _plain(address: str) -> str:
     return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
+@functools.lru_cache(maxsize=1024)
 def is_loopback(host: str) -> bool:
     """Whether a host name or address is this machine itself."""
     if host.lower() == "localhost":

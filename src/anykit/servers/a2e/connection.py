@@ -20,11 +20,9 @@ from anykit.capabilities import (
     CapabilityContext,
     Completed,
     ContentPart,
-    Denied,
     EmbeddedResource,
     Event,
     ExecutionFailed,
-    Failed,
     ImagePart,
     InvalidInput,
     InvocableRequest,
@@ -87,6 +85,8 @@ CANCEL_TIMEOUT = 2.0
 """Seconds that cancelled calls have to end."""
 CHUNK = 256 * 1024
 """Bytes of an artifact that travel in one event."""
+SHORT = 200
+"""Characters of a text that no tool's limit cuts."""
 NAME_SHOWN = 128
 """Characters of a name of the peer's that an error repeats."""
 WRONG_TOKENS = 5
@@ -120,6 +120,7 @@ class Connection:
 
     Args:
         wire: The protocol's state, which knows the session's id.
+        new_id: Gives ids of messages.
         open_session: Gives the caller's verbs, once the agent is known.
         carrier: Where lines go.
         plugged: The session's plugins; None where the host has none.
@@ -129,18 +130,21 @@ class Connection:
         self,
         wire: HostSession,
         *,
+        new_id: Callable[[], str],
         open_session: Callable[[str], Session],
         carrier: Carrier,
         plugged: Callable[[Connection], Plugged | None] = lambda connection: None,
     ) -> None:
         self.wire = wire
+        self._new_id = new_id
         self._open_session = open_session
         self._carrier = carrier
         self._plugged = plugged(self)
         self._session: Session | None = None
         self._unsubscribe: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """What answers each open request."""
         self._configured: dict[str, bool] = {}
         """Of plugins' toolkits."""
         self._deadline: asyncio.TimerHandle | None = None
@@ -177,9 +181,7 @@ class Connection:
     def _handle(self, event: HostEvent) -> None:
         match event:
             case Request():
-                task = self._loop.create_task(self._answer(event))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._tasks[event.req_id] = self._loop.create_task(self._answer(event))
             case Handshaken(renewed=False):
                 self._opened()
             case Handshaken():
@@ -219,8 +221,10 @@ class Connection:
             return
         self._ending = True
         self._flush()
-        for task in self._tasks:
-            task.cancel()
+        current = asyncio.current_task()
+        for task in self._tasks.values():
+            if task is not current:
+                task.cancel()
         self._carrier.over(reason)
 
     def end(self, reason: str) -> None:
@@ -238,7 +242,8 @@ class Connection:
             self._deadline.cancel()
         if self._unsubscribe is not None:
             self._unsubscribe()
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        current = asyncio.current_task()
+        tasks = [task for task in self._tasks.values() if task is not current]
         for task in tasks:
             task.cancel()
         try:
@@ -253,7 +258,7 @@ class Connection:
     async def settle(self, timeout: float) -> None:
         """Wait until nothing runs, at most `timeout` seconds."""
         if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=timeout)
+            await asyncio.wait(set(self._tasks.values()), timeout=timeout)
         self._flush()
 
     # requests
@@ -261,7 +266,13 @@ class Connection:
     async def _answer(self, request: Request) -> None:
         req_id = request.req_id
         try:
-            reply = await self._reply(request)
+            message = request.message
+            if self._plugged is not None:
+                CURRENT_CALL.set(request.req_id)
+            if isinstance(message, ToolCallRequest):
+                reply = await self._call(request, message)
+            else:
+                reply = await self._reply(request)
             if isinstance(reply, A2EError):
                 raise Refusal(
                     normal_code(reply.code, reply.message),
@@ -280,6 +291,8 @@ class Connection:
                 "runtime_error", f"it failed unexpectedly (error {error_id})", detail={"error_id": error_id}
             )
             events = self._fail(req_id, broken, request.capability)
+        finally:
+            self._tasks.pop(req_id, None)
         if self._closed:
             return
         for event in events:
@@ -299,11 +312,7 @@ class Connection:
 
     async def _reply(self, request: Request) -> Message:
         message = request.message
-        if self._plugged is not None:
-            CURRENT_CALL.set(request.req_id)
         match message:
-            case ToolCallRequest():
-                return await self._call(request, message)
             case ToolListRequest():
                 return await self._list_tools(message)
             case ToolkitListRequest():
@@ -383,18 +392,25 @@ class Connection:
                     emit=lambda event: self._tell(request.req_id, event),
                 ),
             )
-            found = session.get(name)
         else:
             outcome = await self._run_plugin_tool(tool, request, message)
-            found = tool
-        return self._called(
-            request,
-            name,
-            outcome,
-            ms=int((self._loop.time() - begun) * 1000),
-            limit=OUTPUT_LIMIT if found is None else found.spec.max_output,
-            harmless=found is not None and repeatable(found),
-        )
+        ms = int((self._loop.time() - begun) * 1000)
+        if isinstance(outcome, Completed):
+            return self._completed(request, name, outcome, tool, ms)
+        if isinstance(outcome, Suspended):
+            suspension = outcome.suspension
+            done = ToolResult(
+                success=False,
+                tool_name=name,
+                data=suspension.to_json(),
+                summary=suspension.prompt,
+                error=suspension.prompt,
+                error_code="suspended",
+                duration_ms=ms,
+            )
+            return ToolCallResponse(data=done, created_at=time.time())
+        found = tool or self.session.get(name)
+        raise refusal_of(outcome, repeatable=found is not None and repeatable(found))
 
     async def _plugin_tool(self, plugged: Plugged, name: str) -> PluginTool | None:
         """The plugin's tool that a call means, or None for the host's own. Raises `Refusal` while its toolkit waits."""
@@ -435,41 +451,29 @@ class Connection:
         except TimeoutError:
             return timed_out(tool, limit)
 
-    def _called(
-        self, request: Request, name: str, outcome: Outcome, *, ms: int, limit: int, harmless: bool
+    def _completed(
+        self, request: Request, name: str, outcome: Completed, tool: PluginTool | None, ms: int
     ) -> ToolCallResponse:
-        match outcome:
-            case Completed(result):
-                for index, part in enumerate(result.content):
-                    if isinstance(part, ImagePart | AudioPart | BlobPart):
-                        label = (part.name if isinstance(part, BlobPart) else None) or f"content-{index}"
-                        self._tell(request.req_id, Artifact(label, part))
-                shaped = tool_result(outcome, limit=limit)
-                truncated = "truncated" in shaped.metadata
-                data: Json = shaped.structured
-                if not result.has_structured or (truncated and data is None):
-                    data = shaped.output
-                done = ToolResult(
-                    success=True,
-                    tool_name=name,
-                    data=data,
-                    summary=shaped.output,
-                    truncated=truncated,
-                    duration_ms=ms,
-                )
-            case Suspended(suspension):
-                done = ToolResult(
-                    success=False,
-                    tool_name=name,
-                    data=suspension.to_json(),
-                    summary=suspension.prompt,
-                    error=suspension.prompt,
-                    error_code="suspended",
-                    duration_ms=ms,
-                )
-            case Denied() | Failed():
-                raise refusal_of(outcome, repeatable=harmless)
-        return ToolCallResponse(data=done, created_at=time.time())
+        result = outcome.result
+        text = result.text
+        truncated = False
+        if text is not None and len(text) <= SHORT and not result.content and result.data is None:
+            data: Json = result.structured if result.has_structured else text  # what nearly every call is
+        else:
+            for index, part in enumerate(result.content):
+                if isinstance(part, ImagePart | AudioPart | BlobPart):
+                    label = (part.name if isinstance(part, BlobPart) else None) or f"content-{index}"
+                    self._tell(request.req_id, Artifact(label, part))
+            found = tool or self.session.get(name)
+            shaped = tool_result(outcome, limit=OUTPUT_LIMIT if found is None else found.spec.max_output)
+            text = shaped.output
+            truncated = "truncated" in shaped.metadata
+            data = shaped.structured
+            if not result.has_structured or (truncated and data is None):
+                data = text
+        now = time.time()
+        done = ToolResult(success=True, tool_name=name, data=data, summary=text, truncated=truncated, duration_ms=ms)
+        return ToolCallResponse(id=self._new_id(), ts=now, req_id=request.req_id, data=done, created_at=now)
 
     # toolkits
 

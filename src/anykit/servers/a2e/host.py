@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,26 @@ from .plugged import Plugged
 log = logging.getLogger("anykit.a2e")
 
 OWN_NAME = "anykit"
+
+
+class MessageIds:
+    """Gives random ids (uuid4, 32 hex digits), from one draw of random bytes for many."""
+
+    def __init__(self) -> None:
+        self._pool: list[str] = []
+
+    def __call__(self) -> str:
+        """The next one."""
+        if not self._pool:
+            digits = os.urandom(4096).hex()
+            self._pool = [
+                f"{part[:12]}4{part[13:16]}{_VARIANT[part[16]]}{part[17:]}"
+                for part in (digits[at : at + 32] for at in range(0, len(digits), 32))
+            ]
+        return self._pool.pop()
+
+
+_VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 
 
 class Bench(Protocol):
@@ -78,6 +99,7 @@ class A2EHost:
         self._lenient = lenient_caps
         self._principal = principal
         self.limits = limits or Limits()
+        self._ids = MessageIds()
         self._plugins: Sequence[PluginClass]
         self._plugins, self._problems = load_plugins(plugins)
         self._capabilities = _capabilities(self._plugins)
@@ -98,13 +120,14 @@ class A2EHost:
         *,
         session_id: str | None = None,
         rated: bool = True,
-        ids: Callable[[], str] = new_id,
+        ids: Callable[[], str] | None = None,
     ) -> Connection:
         """A new session that sends through `carrier`. Needs a running loop.
 
         With `rated` False whoever carries the lines keeps the rate.
         """
         limits = self.limits
+        ids = ids or self._ids
         wire = HostSession(
             session_id=session_id or new_id(),
             capabilities=self._capabilities,
@@ -126,7 +149,7 @@ class A2EHost:
         def plugged(connection: Connection) -> Plugged | None:
             return Plugged(self._plugins, wire.session_id, connection.heard) if self._plugins else None
 
-        return Connection(wire, open_session=open_session, carrier=carrier, plugged=plugged)
+        return Connection(wire, new_id=ids, open_session=open_session, carrier=carrier, plugged=plugged)
 
 
 def _capabilities(plugins: Sequence[PluginClass]) -> Mapping[str, Mapping[str, Any]]:

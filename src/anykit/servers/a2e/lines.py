@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from typing import Any, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from anykit.transports import LineTransport, TransportClosed
 from anykit.transports import Oversized as TransportOversized
@@ -26,6 +27,15 @@ CONGESTED = 8 * 1024 * 1024
 
 End: TypeAlias = Literal["eof", "shutdown", "host", "auth_failed"]
 """Why a session ended: the agent went, it asked for the end, this side stopped, or it knew no token."""
+
+
+@runtime_checkable
+class SendsTogether(Protocol):
+    """A transport that can send many lines at once, which spares it a system call for each."""
+
+    async def send_all(self, lines: Sequence[bytes]) -> None:
+        """As `LineTransport.send` for each line, in order."""
+        ...
 
 
 async def serve_connection(
@@ -131,14 +141,22 @@ class LineCarrier:
 
     async def send(self) -> None:
         """Send until `finish`. Returns early where the transport is over."""
+        transport = self._transport
+        together = transport if isinstance(transport, SendsTogether) else None
         while True:
             while self._lines:
-                line = self._lines.popleft()
                 try:
-                    await self._transport.send(line)
+                    if together is not None and len(self._lines) > 1:
+                        lines = list(self._lines)
+                        self._lines.clear()
+                        await together.send_all(lines)
+                        self._size -= sum(map(len, lines))
+                    else:
+                        line = self._lines.popleft()
+                        await transport.send(line)
+                        self._size -= len(line)
                 except TransportClosed:
                     return
-                self._size -= len(line)
                 if self._size <= CONGESTED:
                     self._room.set()
             if self._finished:
