@@ -111,7 +111,9 @@ class PluginConfig(_Table):
     name: str = Field(description="What it is called.")
     type: str = Field(description="The capability that it serves: `toolkits`, `tools`, `memory`, ...")
     cls: str = Field(description="Its class, as a dotted path.")
-    metadata: PluginMeta = Field(default_factory=PluginMeta, description="`enabled`, `priority`, `exclusive`, its own keys.")
+    metadata: PluginMeta = Field(
+        default_factory=PluginMeta, description="`enabled`, `priority`, `exclusive`, its own keys."
+    )
 
 
 class A2EConfig(_Table):
