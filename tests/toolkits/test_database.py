@@ -476,7 +476,7 @@ async def test_a_caller_may_name_only_what_the_operator_allows(kits: Open, file:
         for other in (
             f"{inside}/../elsewhere.db",
             f"{inside}/link.db",
-            f"{inside}/shop.db2",
+            f"{tmp_path}/data2/shop.db",
             f"{tmp_path}/missing.db",
             f"{inside}",
         ):
