@@ -58,4 +58,6 @@ if command -v uv >/dev/null 2>&1 && install_with_uv; then
 else
     install_with_pip
 fi
+# pip compiles what it installs, but not what it only points at; without this the first start of each command is slow.
+"$venv/bin/python" -m compileall -q src
 print_state >"$stamp"
