@@ -104,6 +104,13 @@ def test_every_name_of_the_capability_layer_is_documented() -> None:
     assert names - code_words("python.md", "errors.md") == set()
 
 
+def test_every_variable_of_the_environment_is_documented() -> None:
+    sources = [path.read_text() for path in (ROOT / "src").rglob("*.py")]
+    variables = {name for text in sources for name in re.findall(r"ANYKIT_[A-Z_]+", text)}
+    assert variables
+    assert variables - code_words("configuration.md") == set()
+
+
 def test_every_failure_code_and_denial_is_documented() -> None:
     outcomes = importlib.import_module("anykit.capabilities.outcomes")
     codes = {value for name, value in vars(outcomes).items() if name.isupper() and isinstance(value, str)}
