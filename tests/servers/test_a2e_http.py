@@ -94,6 +94,17 @@ async def test_a_body_that_people_write_over_several_lines_is_one_message() -> N
         assert (await agent.reply_to("pretty"))["type"] == "pong"
 
 
+async def test_a_body_of_many_messages_lets_others_in_between() -> None:
+    async with served(make_host()) as web:
+        many, other = await web.session(), await web.session()
+        posting = asyncio.create_task(many.post(b'{"type":"ping"}\n' * 5000))
+        await asyncio.sleep(0)
+        assert (await other.ask("ping"))["type"] == "pong"
+        assert (await posting)[0] == 200
+        await many.ask("ping", id="last")
+        assert len(many.heard) == 5002
+
+
 async def test_an_array_is_one_parse_error() -> None:
     async with served(make_host()) as web:
         agent = await web.session()

@@ -9,7 +9,7 @@ import signal
 import sys
 import textwrap
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from anykit.servers import A2EHost, serve_connection
-from anykit.transports import TransportClosed, memory_pair
+from anykit.transports import MemoryTransport, TransportClosed, memory_pair
 from servers.agents import WAIT, Agent, Sleeper, add, agent_of, connected, echo, make_bench, make_host
 
 pytestmark = pytest.mark.anyio
@@ -263,6 +263,31 @@ async def test_quick_calls_end_though_the_agent_said_everything_at_once() -> Non
         assert await serving == "eof"
 
 
+async def test_lines_leave_together_where_the_transport_can() -> None:
+    class Together(MemoryTransport):
+        def __init__(self) -> None:
+            super().__init__()
+            self.batches: list[int] = []
+
+        async def send_all(self, lines: Sequence[bytes]) -> None:
+            self.batches.append(len(lines))
+            for line in lines:
+                await self.send(line)
+
+    mine, theirs = MemoryTransport(), Together()
+    mine.wire_to(theirs)
+    serving = asyncio.create_task(serve_connection(make_host(add), theirs))
+    agent = Agent(mine)
+    await agent.handshake()
+    ids = [await agent.send("ping") for _ in range(10)]
+    replies = [await agent.receive() for _ in ids]
+    assert [one["req_id"] for one in replies] == ids
+    assert max(theirs.batches) > 1
+    await mine.close()
+    async with asyncio.timeout(WAIT):
+        await serving
+
+
 # as a child process
 
 PROGRAM = """
@@ -272,7 +297,7 @@ PROGRAM = """
     print("a banner on stdout")
     from anykit import tool
     from anykit.capabilities import CapabilityContext
-    from anykit.servers import A2EHost, serve_connection
+    from anykit.servers import A2EHost, serve_stdio
     sys.path.insert(0, {tests!r})
     from runtime_parts import Bench, functions
 
@@ -292,8 +317,8 @@ PROGRAM = """
         return 1
 
     async def main() -> None:
-        transport = streams.open()
-        await serve_connection(A2EHost(Bench(functions(sleep, noisy))), transport)
+        reason = await serve_stdio(A2EHost(Bench(functions(sleep, noisy))), streams)
+        print("left:", reason, file=sys.stderr)
 
     asyncio.run(main())
     streams.close()
@@ -363,6 +388,26 @@ async def test_b031_eof_ends_a_host_whose_tool_still_runs(tmp_path: Path) -> Non
         _, err = await asyncio.wait_for(process.communicate(), WAIT)
         assert process.returncode == 0
         assert time.monotonic() - begun < 3
+        assert b"Traceback" not in err
+        assert b"left: eof" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_b031_a_signal_answers_what_is_open_and_ends_in_order(number: signal.Signals, tmp_path: Path) -> None:
+    """hangwin/mcp-chrome#300, the other ways to end a stdio server."""
+    async with child(tmp_path) as process:
+        await said(process, type="handshake/req", id="h", agent_caps=["tools"])
+        await said(process, type="tool/call/req", id="1", tool_name="sleep", arguments={})
+        assert (await heard(process))["ok"] is True
+        assert process.stderr is not None
+        async with asyncio.timeout(WAIT):
+            while b"asleep" not in await process.stderr.readline():
+                pass
+        process.send_signal(number)
+        assert (await heard(process))["code"] == "runtime_error"
+        _, err = await asyncio.wait_for(process.communicate(), WAIT)
+        assert process.returncode == 0
+        assert b"left: host" in err
         assert b"Traceback" not in err
 
 

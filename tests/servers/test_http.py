@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -163,6 +164,27 @@ async def test_b081_a_page_cannot_reach_the_server_under_its_own_name() -> None:
         assert await status(f"Host: localhost:{port}") == b"200"
         assert await status(f"Host: [::1]:{port}") == b"200"
         assert await status(f"Host: 127.0.0.1:{port}", f"Origin: http://127.0.0.1:{port}") == b"200"
+
+
+async def test_a_head_that_does_not_end_ends_the_connection() -> None:
+    async with served(make_host()) as web:
+        reader, writer = await asyncio.open_connection(web.address.host, web.address.port)
+        writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ")
+        async with asyncio.timeout(WAIT):
+            try:
+                for _ in range(100):
+                    writer.write(b"x" * 10_000)
+                    await writer.drain()
+                ended = await reader.read()
+            except ConnectionError:
+                ended = b""
+        assert ended == b""
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        agent = await web.session()
+        for _ in range(30):  # heads are counted one by one
+            assert (await agent.post(b'{"type":"ping"}' + b" " * 8000))[0] == 200
 
 
 async def test_over_tls_and_on_ipv6(tmp_path: Path) -> None:

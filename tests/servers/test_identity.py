@@ -177,6 +177,36 @@ async def test_b081_foreign_names_are_refused_before_anything_is_read(headers: A
     assert len(seen.scopes) == (status == 200)
 
 
+async def test_only_pages_that_the_operator_named_may_read_the_answers() -> None:
+    guarded = NameGuard(Seen(), Names(origins=["https://app.example.com"]))
+    host = ("host", "localhost")
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        raise AssertionError("the body was read")
+
+    async def headers(*given: tuple[str, str], method: str = "GET") -> dict[bytes, bytes]:
+        sent.clear()
+        await guarded(scope(method=method, headers=[host, *given]), receive, send)
+        return dict(sent[0]["headers"])
+
+    named = await headers(("origin", "https://app.example.com"))
+    assert named[b"access-control-allow-origin"] == b"https://app.example.com"
+    assert named[b"vary"] == b"Origin"
+    asked = ("access-control-request-method", "POST")
+    wants = ("access-control-request-headers", "x-session-id, content-type")
+    flight = await headers(("origin", "https://app.example.com"), asked, wants, method="OPTIONS")
+    assert sent[0]["status"] == 204
+    assert flight[b"access-control-allow-headers"] == b"x-session-id, content-type"
+    flight = await headers(("origin", "https://app.example.com"), asked, (wants[0], "x\xe9y"), method="OPTIONS")
+    assert b"access-control-allow-headers" not in flight
+    assert await headers(("origin", "http://localhost:3000")) == {}
+    assert await headers() == {}
+
+
 async def test_a_web_socket_is_guarded_too() -> None:
     seen = Seen()
     guarded = NameGuard(seen, Names())

@@ -180,7 +180,7 @@ class Server:
         """
         import uvicorn  # noqa: PLC0415 - 0.14 s that only a server pays
 
-        from .listener import Listener  # noqa: PLC0415 - the same
+        from .listener import BoundedProtocol, Listener  # noqa: PLC0415 - the same
 
         listener = bind(self._host, self._port)
         self.address = Address(self._host, listener.getsockname()[1], self._tls[0] is not None)
@@ -188,7 +188,7 @@ class Server:
             config = uvicorn.Config(
                 self.app,
                 loop="none",
-                http="httptools",
+                http=BoundedProtocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,

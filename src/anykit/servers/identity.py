@@ -26,6 +26,7 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _AUTHORITY = re.compile(
     r"(?:\[(?P<v6>[0-9a-fA-F:.]{2,45})\]|(?P<name>[a-zA-Z0-9_](?:[a-zA-Z0-9._-]{0,251}[a-zA-Z0-9_])?))(?::\d{1,5})?"
 )
+_HEADER_NAMES = re.compile(rb"[A-Za-z0-9-]+(?:, ?[A-Za-z0-9-]+){0,63}")
 _ORIGIN = re.compile(r"https?://(?P<authority>[^/?#@\\\s]+)", re.IGNORECASE)
 
 
@@ -110,6 +111,10 @@ class Names:
         # Bound to every address: an address in digits that the connection really came to cannot be rebound.
         return self._wildcard and local_address is not None and host == _plain(local_address)
 
+    def origin_named(self, origin: str) -> bool:
+        """Whether the operator named this origin, so that its pages may also read the answers."""
+        return origin.lower() in self._origins
+
     def origin_allowed(self, origin: str, local_address: str | None = None) -> bool:
         """Whether pages of an `Origin` may call."""
         if "*" in self._origins or origin.lower() in self._origins:
@@ -165,12 +170,43 @@ class NameGuard:
         if hosts != 1 or host is None or not self._known(host, address):
             await refuse(scope, send, 421, "this server does not answer to that Host; see --allow-host")
             return
-        if origins and (
-            origins > 1 or origin is None or not self._names.origin_allowed(origin.decode("latin-1"), address)
-        ):
-            await refuse(scope, send, 403, "pages of that Origin may not call; see --allow-origin")
-            return
+        if origin is not None:
+            text = origin.decode("latin-1")
+            if origins > 1 or not self._names.origin_allowed(text, address):
+                await refuse(scope, send, 403, "pages of that Origin may not call; see --allow-origin")
+                return
+            if self._names.origin_named(text) and scope["type"] == "http":
+                await self._across(scope, receive, send, origin)
+                return
         await self._app(scope, receive, send)
+
+    async def _across(self, scope: Scope, receive: Receive, send: Send, origin: bytes) -> None:
+        """Let a page of another origin, which the operator named, ask and read (Fetch standard, CORS protocol)."""
+        allow = [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
+        asked = headers_named(scope["headers"], b"access-control-request-method")
+        if scope["method"] == "OPTIONS" and asked:
+            wanted = b", ".join(headers_named(scope["headers"], b"access-control-request-headers"))
+            headers = [
+                *allow,
+                (b"access-control-allow-methods", b"GET, POST, DELETE"),
+                (b"access-control-max-age", b"600"),
+                (b"content-length", b"0"),
+            ]
+            if _HEADER_NAMES.fullmatch(wanted):
+                headers.append((b"access-control-allow-headers", wanted))
+            await send({"type": "http.response.start", "status": 204, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+            return
+
+        async def told(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {
+                    **message,
+                    "headers": [*message["headers"], *allow, (b"access-control-expose-headers", b"*")],
+                }
+            await send(message)
+
+        await self._app(scope, receive, told)
 
     def _known(self, host: bytes, address: str | None) -> bool:
         if (host, address) in self._good:

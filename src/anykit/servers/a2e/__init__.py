@@ -2,7 +2,7 @@
 
 from .connection import Carrier, Connection
 from .host import A2EHost, Bench, Limits
-from .lines import serve_connection
+from .lines import serve_connection, serve_stdio
 from .loading import PluginClass, PluginProblem, load_plugins
 from .mounting import a2e_mount
 from .plugins import A2EPlugin, ToolkitPlugin, ToolPlugin
@@ -23,4 +23,5 @@ __all__ = [
     "a2e_mount",
     "load_plugins",
     "serve_connection",
+    "serve_stdio",
 ]

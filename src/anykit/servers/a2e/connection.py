@@ -121,6 +121,7 @@ class Connection:
     Args:
         wire: The protocol's state, which knows the session's id.
         new_id: Gives ids of messages.
+        clock: Gives Unix seconds.
         open_session: Gives the caller's verbs, once the agent is known.
         carrier: Where lines go.
         plugged: The session's plugins; None where the host has none.
@@ -131,12 +132,14 @@ class Connection:
         wire: HostSession,
         *,
         new_id: Callable[[], str],
+        clock: Callable[[], float] = time.time,
         open_session: Callable[[str], Session],
         carrier: Carrier,
         plugged: Callable[[Connection], Plugged | None] = lambda connection: None,
     ) -> None:
         self.wire = wire
         self._new_id = new_id
+        self._clock = clock
         self._open_session = open_session
         self._carrier = carrier
         self._plugged = plugged(self)
@@ -169,7 +172,7 @@ class Connection:
         """Take one line from the agent."""
         if self.over:
             return
-        for event in self.wire.receive(line, time.time()):
+        for event in self.wire.receive(line, self._clock()):
             self._handle(event)
         self._flush()
 
@@ -213,7 +216,7 @@ class Connection:
 
     def _time_is_up(self) -> None:
         """The drain's time is over: what still runs is answered for and cancelled."""
-        self.wire.end(time.time())
+        self.wire.end(self._clock())
         self._end("shutdown")
 
     def _end(self, reason: str) -> None:
@@ -230,7 +233,7 @@ class Connection:
     def end(self, reason: str) -> None:
         """End it from this side: every open request gets an answer, then the carrier closes."""
         if not self.over:
-            self.wire.end(time.time(), "the host is shutting down" if reason == "host" else "the session has ended")
+            self.wire.end(self._clock(), "the host is shutting down" if reason == "host" else "the session has ended")
             self._end(reason)
 
     async def close(self) -> None:
@@ -281,7 +284,7 @@ class Connection:
                     retryable=reply.retryable,
                     capability=reply.capability_name or request.capability,
                 )
-            events = self.wire.reply(req_id, reply, time.time())
+            events = self.wire.reply(req_id, reply, self._clock())
         except Refusal as refusal:
             events = self._fail(req_id, refusal, request.capability)
         except Exception:
@@ -304,7 +307,7 @@ class Connection:
             req_id,
             refusal.code,
             refusal.message,
-            time.time(),
+            self._clock(),
             detail=refusal.detail,
             retryable=refusal.retryable,
             capability_name=refusal.capability or capability,
@@ -408,7 +411,7 @@ class Connection:
                 error_code="suspended",
                 duration_ms=ms,
             )
-            return ToolCallResponse(data=done, created_at=time.time())
+            return ToolCallResponse(data=done, created_at=self._clock())
         found = tool or self.session.get(name)
         raise refusal_of(outcome, repeatable=found is not None and repeatable(found))
 
@@ -471,7 +474,7 @@ class Connection:
             data = shaped.structured
             if not result.has_structured or (truncated and data is None):
                 data = text
-        now = time.time()
+        now = self._clock()
         done = ToolResult(success=True, tool_name=name, data=data, summary=text, truncated=truncated, duration_ms=ms)
         return ToolCallResponse(id=self._new_id(), ts=now, req_id=request.req_id, data=done, created_at=now)
 
@@ -592,7 +595,7 @@ class Connection:
         if self._closed or self._carrier.congested():
             return
         for kind, data in _said(event):
-            self.wire.event(req_id, kind, data, time.time())
+            self.wire.event(req_id, kind, data, self._clock())
         self._flush()
 
     def heard(self, req_id: str, message: Message) -> None:
@@ -600,8 +603,8 @@ class Connection:
         if self.over or self._carrier.congested():
             return
         if not req_id:
-            self.wire.push_message(message, time.time())
-        elif not self.wire.emit(req_id, message, time.time()):
+            self.wire.push_message(message, self._clock())
+        elif not self.wire.emit(req_id, message, self._clock()):
             log.debug("an event came after the reply to %s", req_id[:NAME_SHOWN])
         self._flush()
 
@@ -613,7 +616,7 @@ class Connection:
 
     def _push(self, toolkit: str, kind: str, data: JsonObject) -> None:
         if "toolkits" in self.wire.capabilities:
-            self.wire.push(kind, {"source": "toolkit", "toolkit": toolkit, **data}, time.time())
+            self.wire.push(kind, {"source": "toolkit", "toolkit": toolkit, **data}, self._clock())
             self._flush()
 
     def _catalog_changed(self, change: CatalogChanged) -> None:
@@ -622,7 +625,7 @@ class Connection:
         if offer != self._offer:
             self._offer = offer
             data = {"source": "catalog", "version": change.snapshot.version, "message": "The offered tools changed"}
-            self.wire.push("status", data, time.time())
+            self.wire.push("status", data, self._clock())
             self._flush()
 
     def _offered(self) -> object:

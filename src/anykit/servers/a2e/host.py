@@ -121,10 +121,11 @@ class A2EHost:
         session_id: str | None = None,
         rated: bool = True,
         ids: Callable[[], str] | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> Connection:
         """A new session that sends through `carrier`. Needs a running loop.
 
-        With `rated` False whoever carries the lines keeps the rate.
+        With `rated` False whoever carries the lines keeps the rate. `ids` and `clock` (Unix seconds) are of its messages.
         """
         limits = self.limits
         ids = ids or self._ids
@@ -132,7 +133,7 @@ class A2EHost:
             session_id=session_id or new_id(),
             capabilities=self._capabilities,
             new_id=ids,
-            now=time.time(),
+            now=clock(),
             token=self._token,
             limits=HostLimits(
                 max_parallel=limits.max_parallel,
@@ -149,7 +150,7 @@ class A2EHost:
         def plugged(connection: Connection) -> Plugged | None:
             return Plugged(self._plugins, wire.session_id, connection.heard) if self._plugins else None
 
-        return Connection(wire, new_id=ids, open_session=open_session, carrier=carrier, plugged=plugged)
+        return Connection(wire, new_id=ids, clock=clock, open_session=open_session, carrier=carrier, plugged=plugged)
 
 
 def _capabilities(plugins: Sequence[PluginClass]) -> Mapping[str, Mapping[str, Any]]:

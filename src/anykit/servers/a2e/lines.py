@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import signal
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from anykit.transports import LineTransport, TransportClosed
+from anykit.transports import LineTransport, ProtocolStreams, TransportClosed
 from anykit.transports import Oversized as TransportOversized
 from anykit.wire.a2e import Oversized
 
@@ -24,6 +25,9 @@ FLUSH_TIMEOUT = 2.0
 """Seconds that the last lines have to leave."""
 CONGESTED = 8 * 1024 * 1024
 """Bytes that wait to be sent before nothing more is read."""
+
+TURN = 64
+"""Lines that are taken in one go before others have their turn."""
 
 End: TypeAlias = Literal["eof", "shutdown", "host", "auth_failed"]
 """Why a session ended: the agent went, it asked for the end, this side stopped, or it knew no token."""
@@ -78,7 +82,24 @@ async def serve_connection(
         await transport.close()
 
 
+async def serve_stdio(host: A2EHost, streams: ProtocolStreams) -> str:
+    """Serve the parent process until it is gone, asks for the end, or a SIGINT or SIGTERM comes; give why.
+
+    `streams` were taken before anything was imported that may print.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        return await serve_connection(host, streams.open(max_line=host.limits.body), stop=stop)
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
 async def _read(transport: LineTransport, connection: Connection, carrier: LineCarrier) -> None:
+    taken = 0
     while True:
         try:
             item = await transport.receive()
@@ -88,8 +109,9 @@ async def _read(transport: LineTransport, connection: Connection, carrier: LineC
             connection.receive(Oversized(item.limit, b""))
         else:
             connection.receive(item)
-        if connection.wire.waiting:
-            await asyncio.sleep(0)  # every place is taken: let the calls go on before more is read
+        taken += 1
+        if connection.wire.waiting or taken % TURN == 0:
+            await asyncio.sleep(0)  # let the calls go on before more is read
         await carrier.room()
 
 

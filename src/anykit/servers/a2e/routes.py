@@ -29,6 +29,11 @@ REPLAYED = 512
 CONGESTED = 0.25
 """Part of `Limits.undelivered` from which on nothing more is taken from the agent."""
 
+TURN = 64
+"""Messages of one body that are taken before others have their turn."""
+BODY_TIMEOUT = 60.0
+"""Seconds that a body may take to arrive."""
+
 _JSON = (b"content-type", b"application/json")
 _OK = b'{"ok":true}'
 _OK_START: Message = {
@@ -354,7 +359,11 @@ class A2EApp:
         if declared is not None and declared.isdigit() and int(declared) > limit:
             await _too_large(send, limit)
             return
-        body = await _body(receive, limit)
+        try:
+            body = await _body(receive, limit)
+        except TimeoutError:
+            await _answer(send, 408, b'{"detail":"The body did not arrive in time"}')
+            return
         if body is None:
             return
         if isinstance(body, Oversized):
@@ -373,8 +382,10 @@ class A2EApp:
         carrier = self._carriers[session.id]
         carrier.secure = carrier.secure and self._ways.secure(scope)
         connection = session.connection
-        for line in lines:
+        for index, line in enumerate(lines, 1):
             connection.receive(line)
+            if index % TURN == 0:
+                await asyncio.sleep(0)
         if session.id in self._pending:
             if connection.wire.handshaken:
                 del self._pending[session.id]
@@ -454,7 +465,7 @@ async def _until_gone(receive: Receive) -> None:
 
 
 async def _body(receive: Receive, limit: int) -> bytes | Oversized | None:
-    """The body; what is too large is not read further, None where the agent went away."""
+    """The body; what is too large is not read further, None where the agent went away. Raises `TimeoutError`."""
     message = await receive()
     if message["type"] == "http.disconnect":
         return None
@@ -463,14 +474,15 @@ async def _body(receive: Receive, limit: int) -> bytes | Oversized | None:
         return body if len(body) <= limit else Oversized(limit, b"")
     parts = [body]
     size = len(body)
-    while size <= limit:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if not message.get("more_body", False):
-            return b"".join(parts) if size <= limit else Oversized(limit, b"")
+    async with asyncio.timeout(BODY_TIMEOUT):
+        while size <= limit:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if not message.get("more_body", False):
+                return b"".join(parts) if size <= limit else Oversized(limit, b"")
     return Oversized(limit, b"")
 
 
