@@ -161,12 +161,15 @@ async def its_results_can_be_sent(source: SourceUnderTest) -> None:
     async with ready(source) as provider:
         for one, arguments in _samples(source, provider):
             result = await _within(one.spec.name, one.invoke(_request(arguments), CapabilityContext()))
-            if isinstance(result, Suspension):
-                json.dumps(result.to_json(), allow_nan=False)
-            elif isinstance(result, InvocableResult):  # pyright: ignore[reportUnnecessaryIsInstance]
-                json.dumps(result_of(result).model_dump(mode="json"), allow_nan=False)
-            else:
+            if not isinstance(result, InvocableResult | Suspension):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ContractBroken(f"{one.spec.name} gave a {type(result).__name__}")
+            try:
+                if isinstance(result, Suspension):
+                    json.dumps(result.to_json(), allow_nan=False)
+                else:
+                    json.dumps(result_of(result).model_dump(mode="json"), allow_nan=False)
+            except ValueError as error:
+                raise ContractBroken(f"{one.spec.name} gave what cannot be sent: {error}") from None
 
 
 async def a_call_leaves_its_arguments_alone(source: SourceUnderTest) -> None:

@@ -340,6 +340,21 @@ async def test_b040_a_reply_over_the_limit_is_one_clear_error(host: ScriptedHost
         assert (await client.tools.call("echo")).data == "fine"
 
 
+async def test_b040_where_nobody_can_say_whose_it_was_the_host_is_connected_to_anew(host: ScriptedHost) -> None:
+    """QwenLM/qwen-code#9298, variant: several replies are awaited."""
+    host.answers["tool/call/req"] = lambda request: (
+        called(request, "x" * 9_000_000) if request["arguments"] == {"n": 1} else None
+    )
+    async with client_of(host) as client:
+        calls = [client.tools.call("echo", {"n": n}) for n in range(3)]
+        with anyio.fail_after(5):
+            results = await asyncio.gather(*calls, return_exceptions=True)
+            assert [type(result) for result in results] == [Unavailable] * 3
+            assert all("message too large" in str(result) for result in results)
+            assert (await client.ping()).type == "pong"
+        assert client.session_id == "session-2"
+
+
 async def test_a_question_of_the_host_is_declined(host: ScriptedHost) -> None:
     async with client_of(host) as client:
         await host.say({"type": "mcp/sample/req", "id": "q1", "server_id": "s", "messages": []})
@@ -504,6 +519,28 @@ async def test_a_configuration_that_does_not_fit_any_more_costs_itself_only(host
         assert "other" in client.faults["files"]
 
 
+async def test_a_toolkit_that_takes_long_does_not_keep_the_host_waiting(host: ScriptedHost) -> None:
+    host.answers["toolkit/configure/req"] = lambda request: None
+    ensure = {"files": {"root": "/data"}}
+    async with client_of(host, ensure=ensure, connect_timeout=0.4) as client:
+        assert client.faults == {"files": "the host is still at it after 0.2 s"}
+        assert (await client.tools.call("echo", {"a": 1})).data == {"a": 1}
+        await host.push({"source": "toolkit", "toolkit": "files", "status": "ok", "configured": True})
+        with anyio.fail_after(2):
+            await anext(client.events)
+        assert client.faults == {}
+
+
+async def test_what_a_host_says_of_an_error_is_bounded_and_clean(host: ScriptedHost) -> None:
+    host.answers["tool/call/req"] = lambda request: refused("X" * 1000, "\x1b[31m\u202ered" + "x" * 1_000_000)
+    async with client_of(host) as client:
+        with pytest.raises(A2ERequestError) as caught:
+            await client.tools.call("echo")
+    assert caught.value.message.startswith("[31mredxxx")
+    assert len(caught.value.message) < 20_000
+    assert len(caught.value.code) <= 128
+
+
 async def test_reconnect_shakes_hands_anew(host: ScriptedHost) -> None:
     async with client_of(host) as client:
         with anyio.fail_after(5):
@@ -628,6 +665,49 @@ async def test_a_child_that_dies_in_a_call_is_told_with_its_last_words(child: Pa
             assert caught.value.sent
             assert (await client.tools.call("argv")).data == []
     gc.collect()
+
+
+@pytest.fixture
+def slow_child(tmp_path: Path) -> Path:
+    """Takes 0.3 s to start, and counts its starts beside itself."""
+    path = tmp_path / "slow.py"
+    path.write_text(f"open({str(path) + '.starts'!r}, 'a').write('x')\nimport time; time.sleep(0.3)\n{CHILD}")
+    return path
+
+
+async def test_b066_twenty_first_calls_start_one_child(slow_child: Path) -> None:
+    """agno-agi/agno#6821: many first calls race to open the same lazy source."""
+    client = A2EClient([sys.executable, str(slow_child), "a"])
+    client.open()
+    try:
+        with anyio.fail_after(8):
+            results = await asyncio.gather(*(client.tools.call("argv") for _ in range(20)))
+    finally:
+        await client.close()
+    assert [result.data for result in results] == [["a"]] * 20
+    assert await anyio.Path(f"{slow_child}.starts").read_text() == "x"
+
+
+async def test_b066_when_the_child_cannot_start_all_get_the_same_error(tmp_path: Path) -> None:
+    """agno-agi/agno#6821, variant: the start fails, and a later call tries again."""
+    program = tmp_path / "host"
+
+    def install(program: Path) -> None:
+        program.write_text(f"#!{sys.executable}\n{CHILD}")
+        program.chmod(0o700)
+
+    client = A2EClient([str(program)], backoff=QUICK)
+    client.open()
+    try:
+        with anyio.fail_after(8):
+            results = await asyncio.gather(*(client.tools.call("argv") for _ in range(20)), return_exceptions=True)
+            assert len({str(result) for result in results}) == 1
+            assert all(isinstance(result, Unavailable) and not result.sent for result in results)
+            install(program)
+            assert (await client.tools.call("argv")).data == []
+    finally:
+        await client.close()
+    assert [one for one in asyncio.all_tasks() if one.get_name().startswith("anykit-")] == []
 
 
 async def test_a_slow_reader_of_replies_loses_nothing(host: ScriptedHost) -> None:

@@ -16,11 +16,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from anykit.capabilities import CapabilityError, InvalidInput, JsonObject, State, Unavailable
+from anykit.capabilities import InvalidInput, JsonObject, State, Unavailable
 from anykit.schema import SchemaError, compile_schema
-from anykit.sources.connection import CONNECT_TIMEOUT, Backoff, Connection, explain, lose
+from anykit.sources.connection import CONNECT_TIMEOUT, Backoff, Connection, lose
+from anykit.sources.hostile import clean_text
 from anykit.transports import MAX_LINE
 from anykit.wire.a2e import (
+    A2EEvent,
     AgentSession,
     Message,
     Pong,
@@ -173,25 +175,35 @@ class A2EClient:
         if not self._ensured:
             return
         try:
-            known = {definition.name: definition for definition in await link.list_toolkits()}
+            listed = await link.list_toolkits()
         except A2ERequestError as error:
             self.faults = dict.fromkeys(self._ensured, error.message)
-            known = {}
-        for name, config in self._ensured.items():
-            definition = known.get(name)
-            if name in self.faults or (definition is not None and definition.configured):
-                continue
-            try:
-                _check(known.values(), name, config, link.transport.secure)
-                answer = await link.configure_toolkit(name, config)
-                if answer.status == "error":
-                    self.faults[name] = answer.message or "the host could not configure it"
-            except InvalidInput as error:
-                self.faults[name] = _reasons(error)
-            except A2ERequestError as error:
-                self.faults[name] = error.message
+        else:
+            ready = {definition.name for definition in listed if definition.configured}
+            missing = {name: config for name, config in self._ensured.items() if name not in ready}
+            faults = await asyncio.gather(
+                *(self._replay_one(link, listed, name, config) for name, config in missing.items())
+            )
+            self.faults = {name: fault for name, fault in zip(missing, faults, strict=True) if fault}
         for name, reason in self.faults.items():
             log.warning("%s: toolkit %s is not configured: %s", self.name, name, reason)
+
+    async def _replay_one(
+        self, link: A2ELink, listed: Sequence[ToolkitDefinition], name: str, config: JsonObject
+    ) -> str | None:
+        """Give why it failed. One that takes long does not keep the host waiting: a push tells when it is done."""
+        seconds = self._connect_timeout / 2
+        try:
+            _check(listed, name, config, link.transport.secure)
+            async with asyncio.timeout(seconds):
+                answer = await link.configure_toolkit(name, config)
+        except TimeoutError:
+            return f"the host is still at it after {seconds:g} s"
+        except (InvalidInput, A2ERequestError) as error:
+            return error.message
+        if answer.status == "error":
+            return clean_text(answer.message or "the host could not configure it", 1000)
+        return None
 
     # what there is to see
 
@@ -256,6 +268,8 @@ class A2EClient:
 
     def _pushed(self, message: Message) -> None:
         self._events.put(message)
+        if self.faults and isinstance(message, A2EEvent) and message.data.get("configured") is True:
+            self.faults.pop(str(message.data.get("toolkit")), None)
         if self._on_push is not None:
             self._on_push(message)
 
@@ -397,9 +411,9 @@ class Events:
         self._arrived.set()
 
 
-def _check(listed: Any, name: str, config: JsonObject, secure: bool) -> None:
+def _check(listed: Sequence[ToolkitDefinition], name: str, config: JsonObject, secure: bool) -> None:
     """Hold a configuration against its toolkit's schema. Raises `InvalidInput` or `A2ERequestError`; nothing was sent."""
-    known: dict[str, ToolkitDefinition] = {definition.name: definition for definition in listed}
+    known = {definition.name: definition for definition in listed}
     definition = known.get(name)
     if definition is None:
         close = difflib.get_close_matches(name, known, n=3)
@@ -423,7 +437,3 @@ def _check(listed: Any, name: str, config: JsonObject, secure: bool) -> None:
             f"toolkit {name} takes a secret, which must not travel on an insecure connection; use TLS",
             {"reason": "insecure_transport", "toolkit_name": name},
         )
-
-
-def _reasons(error: CapabilityError) -> str:
-    return explain(error)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from anykit.capabilities import InvalidInput, JsonObject, Unavailable
 from anykit.sources.connection import lose
+from anykit.sources.hostile import clean_text
 from anykit.transports import LineTransport, Received, TransportClosed
 from anykit.transports import Oversized as LongLine
 from anykit.wire.a2e import (
@@ -151,7 +152,7 @@ class A2ELink:
         if not isinstance(result, HandshakeResult):
             raise A2ERequestError("parse_error", "the host answered the handshake with something else")
         if not result.ok:
-            reason = result.reason or "refused"
+            reason = clean_text(result.reason, 200) or "refused"
             raise A2ERequestError(reason, f"the host refused the handshake: {reason}")
         self._places = asyncio.Semaphore(max(1, min(result.max_parallel, 10_000)))
         return result
@@ -335,5 +336,9 @@ def _expect(reply: Message | HandshakeResult, kind: type[M]) -> M:
 
 def _error(error: A2EError) -> A2ERequestError:
     return A2ERequestError(
-        error.code, error.message, dict(error.detail), error.retryable, capability=error.capability_name
+        clean_text(error.code, 128),
+        clean_text(error.message),
+        dict(error.detail),
+        error.retryable,
+        capability=clean_text(error.capability_name, 128),
     )
