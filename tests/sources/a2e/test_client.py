@@ -608,6 +608,7 @@ async def test_of_very_many_pushes_the_newest_are_kept(host: ScriptedHost) -> No
         ("/opt/bin/host --token hush", "host"),
         (["/opt/my programs/host", "--token", "hush"], "host"),
         (Command(("host", "--token", "hush")), "host"),
+        (Path("/opt/my programs/host"), "host"),
     ],
 )
 def test_a_target_has_a_name_without_secrets(target: Any, name: str) -> None:

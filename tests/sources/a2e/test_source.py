@@ -361,6 +361,7 @@ async def test_a_toolkit_that_cannot_be_configured_costs_itself_only(host: Scrip
         reasons = source.state.detail["toolkits"]
         assert "root" in reasons["files"]
         assert "unknown toolkit" in reasons["nothing"]
+        assert source.state.reason.startswith("toolkit files is not configured: ")
         assert host.of_type("toolkit/configure/req") == []
     finally:
         await source.close()

@@ -24,7 +24,7 @@ from anykit.capabilities import (
     State,
     Suspension,
 )
-from anykit.sources.connection import CONNECT_TIMEOUT, Backoff, explain
+from anykit.sources.connection import CONNECT_TIMEOUT, REASON_LENGTH, Backoff, explain
 from anykit.sources.hostile import Malformed, clean_text
 from anykit.tools import PermissionRequest, Tool, ToolSpec, repeatable
 from anykit.wire.a2e import A2EEvent, Message, ToolDefinition
@@ -55,7 +55,7 @@ class A2ESource:
     """A provider of the tools of one A2E host.
 
     `toolkits` are configurations that are ensured at each connect; one that fails costs that toolkit only and is told in
-    `state.detail`. While the host is away its tools stay listed and calling one says that it is away.
+    `state`. While the host is away its tools stay listed and calling one says that it is away.
     """
 
     def __init__(
@@ -121,7 +121,12 @@ class A2ESource:
         if self.left_out:
             detail["left_out"] = {one.name: one.reason for one in self.left_out}
         state = self.client.state
-        return replace(state, detail=detail) if detail else state
+        if not detail:
+            return state
+        reason = state.reason
+        if state.status == "ready" and self.client.faults:
+            reason = "; ".join(f"toolkit {name} is not configured: {why}" for name, why in self.client.faults.items())
+        return replace(state, reason=reason[:REASON_LENGTH], detail=detail)
 
     async def start(self) -> None:
         """Begin to connect."""

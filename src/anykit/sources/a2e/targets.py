@@ -24,9 +24,15 @@ from anykit.transports import (
 Opener: TypeAlias = Callable[[], Awaitable[LineTransport]]
 """Opens a transport; is called again for each new connection."""
 Target: TypeAlias = (
-    str | Sequence[str] | Command | LineTransport | Callable[[], LineTransport] | Callable[[], Awaitable[LineTransport]]
+    str
+    | os.PathLike[str]
+    | Sequence[str]
+    | Command
+    | LineTransport
+    | Callable[[], LineTransport]
+    | Callable[[], Awaitable[LineTransport]]
 )
-"""A URL, a command line, an argv, a command with its environment, a transport, or what makes one."""
+"""A URL, a command line, a program, an argv, a command with its environment, a transport, or what makes one."""
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -52,6 +58,8 @@ def opener(
             target = shlex.split(target)
         except ValueError as error:
             raise ValueError(f"the command line cannot be split: {error}") from None
+    if isinstance(target, os.PathLike):
+        target = [os.fspath(cast("os.PathLike[str]", target))]
     if isinstance(target, list | tuple):
         target = Command(tuple(cast("Sequence[str]", target)), env=dict(env or {}), cwd=cwd)
     if isinstance(target, Command):
