@@ -181,6 +181,14 @@ async def test_a_call_waits_inside_its_deadline_for_a_source_that_may_bring_its_
     assert isinstance(await call, Completed)
 
 
+async def test_a_name_that_no_connecting_source_can_bring_fails_at_once() -> None:
+    bench = Bench(Source("s", "test", Flaky(), prefixed=True))
+    async with asyncio.timeout(5):
+        outcome = await bench.session().run("other_tool", {})
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "unknown_tool"
+
+
 async def test_a_call_to_what_a_failed_source_offered_says_so_at_once() -> None:
     flaky = Flaky("failed")
     bench = Bench(Source("s", "test", flaky, prefixed=True))

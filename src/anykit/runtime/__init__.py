@@ -1,7 +1,7 @@
 """What happens to a call: names, scopes, policy, the executor, the journal; and `Session`, the seam of the faces."""
 
 from .callers import HOST, Caller, Scope
-from .catalog import Catalog, Report, Snapshot, Source, ToolEntry, ToolkitEntry, connecting, state_of
+from .catalog import Catalog, Report, Snapshot, Source, ToolEntry, ToolkitEntry, may_come, state_of
 from .executor import CallOptions, Executor
 from .journal import Journal, Nowhere
 from .naming import Candidate, Name, Names, clean
@@ -11,7 +11,6 @@ from .session import CatalogChanged, Change, Session, ToolkitView
 from .suspensions import Suspensions, WaitFor
 
 __all__ = [
-    "HOST",
     "AllowAll",
     "CallOptions",
     "Caller",
@@ -22,6 +21,7 @@ __all__ = [
     "Configured",
     "Decision",
     "Executor",
+    "HOST",
     "Journal",
     "Name",
     "Names",
@@ -42,6 +42,6 @@ __all__ = [
     "Vault",
     "WaitFor",
     "clean",
-    "connecting",
+    "may_come",
     "state_of",
 ]

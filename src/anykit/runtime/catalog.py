@@ -297,6 +297,9 @@ def _owner(source: Source, invocable: Invocable) -> str:
     return module.rpartition(".")[2] if isinstance(module, str) and module else source.name
 
 
-def connecting(snapshot: Snapshot) -> bool:
-    """Whether a source has no verdict yet, so that what is unknown now may be known soon."""
-    return any(state_of(source).status == "connecting" for source in snapshot.sources.values())
+def may_come(snapshot: Snapshot, name: str) -> bool:
+    """Whether a source without a verdict may bring a tool of that name."""
+    return any(
+        state_of(source).status == "connecting" and (not source.prefixed or name.startswith(f"{clean(source.name)}_"))
+        for source in snapshot.sources.values()
+    )

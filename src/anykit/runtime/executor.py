@@ -31,7 +31,7 @@ from anykit.schema import SchemaError, compile_schema
 from anykit.tools import CALL_TIMEOUT, Tool, Toolkit, attempt, check_arguments, timed_out
 
 from .callers import Caller
-from .catalog import Catalog, Snapshot, ToolEntry, connecting, state_of
+from .catalog import Catalog, Snapshot, ToolEntry, may_come, state_of
 from .journal import Journal
 from .policy import AllowAll, Policy
 from .scopes import Scopes
@@ -306,7 +306,7 @@ class Executor:
 
     async def _await_tool(self, name: str, deadline: float) -> ToolEntry | None:
         """Wait for sources that have no verdict yet: one may bring the tool."""
-        if not connecting(self._catalog.snapshot):
+        if not may_come(self._catalog.snapshot, name):
             return None
         changed = asyncio.Event()
 
@@ -316,10 +316,8 @@ class Executor:
         unsubscribe = self._catalog.subscribe(look)
         try:
             async with asyncio.timeout_at(deadline):
-                while connecting(self._catalog.snapshot):
+                while name not in self._catalog.snapshot.tools and may_come(self._catalog.snapshot, name):
                     changed.clear()
-                    if name in self._catalog.snapshot.tools:
-                        break
                     await changed.wait()
         except TimeoutError:
             pass
