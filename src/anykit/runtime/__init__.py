@@ -11,6 +11,7 @@ from .session import CatalogChanged, Change, Session, ToolkitView
 from .suspensions import Suspensions, WaitFor
 
 __all__ = [
+    "HOST",
     "AllowAll",
     "CallOptions",
     "Caller",
@@ -21,7 +22,6 @@ __all__ = [
     "Configured",
     "Decision",
     "Executor",
-    "HOST",
     "Journal",
     "Name",
     "Names",
