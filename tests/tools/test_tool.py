@@ -14,6 +14,7 @@ import pytest
 from anykit.capabilities import (
     CapabilityContext,
     ExecutionFailed,
+    ImagePart,
     InvalidInput,
     Invocable,
     InvocableRequest,
@@ -309,6 +310,16 @@ async def test_what_cannot_be_described_is_an_error_at_definition_time() -> None
 async def test_a_tool_is_not_made_of_a_tool() -> None:
     with pytest.raises(TypeError, match="already"):
         tool(add)
+
+
+async def test_a_list_of_anything_may_hold_parts() -> None:
+    @tool
+    def mixed() -> list[Any]:
+        return ["a", ImagePart(data=b"1")]
+
+    result = await mixed.execute({})
+    assert not result.is_error
+    assert [part.kind for part in result.content] == ["text", "image"]
 
 
 async def test_b070_integers_of_any_size_pass_exactly() -> None:

@@ -542,7 +542,7 @@ def tool(
             name=signature.name,
             description=signature.description,
             input_schema=signature.input_schema,
-            output_schema=signature.output_schema,
+            output_schema=_promise(signature.output_schema),
             annotations=hints,
             title=title,
             tags=(tags,) if isinstance(tags, str) else tuple(tags),
@@ -554,6 +554,13 @@ def tool(
         return FunctionTool(function, spec, signature, method=method)
 
     return make if fn is None else make(fn)
+
+
+def _promise(schema: JsonObject | None) -> JsonObject | None:
+    """An output schema, but none for `list[Any]`: such a list may hold content parts, which are no structured data."""
+    if schema is not None and schema.get("type") == "array" and schema.get("items", True) in (True, {}):
+        return None
+    return schema
 
 
 def is_method(function: Callable[..., Any]) -> bool:
