@@ -18,6 +18,7 @@ from anykit.wire.a2e import (
     ToolCallRequest,
     ToolCallResponse,
     ToolDefinition,
+    ToolEvent,
     ToolkitConfigureRequest,
     ToolkitConfigureResponse,
     ToolkitDefinition,
@@ -485,6 +486,60 @@ async def test_a_plugin_may_answer_the_messages_itself() -> None:
         id = await agent.send("tool/call/req", tool_name="ping_host", arguments={}, correlation_id="turn-1")
         reply = await agent.reply_to(id)
         assert (reply["type"], reply["data"]["data"]) == ("tool/call/resp", "turn-1")
+
+
+class Database(A2EPlugin):
+    """A toolkit and its tools in one plugin, as the cookbook has it."""
+
+    name = "db_toolkit"
+    type = "toolkits"
+    priority = 5
+
+    def setup(self, host: Any, config: dict[str, Any]) -> None:
+        super().setup(host, config)
+        self._event_callback: Any = None
+        self._dsn: dict[str, Any] = {}
+
+    def supported_messages(self) -> Mapping[str, type[BaseModel]]:
+        return {
+            "toolkit/list/req": ToolkitListRequest,
+            "toolkit/configure/req": ToolkitConfigureRequest,
+            "tool/list/req": ToolListRequest,
+            "tool/call/req": ToolCallRequest,
+        }
+
+    def set_event_callback(self, callback: Any) -> None:
+        self._event_callback = callback
+
+    def handle(self, msg: Any) -> Any:
+        if isinstance(msg, ToolkitListRequest):
+            kit = ToolkitDefinition(name="postgres", tools=["db_query"], schema={"type": "object"})
+            return ToolkitListResponse(req_id=msg.id, toolkits=[kit])
+        if isinstance(msg, ToolkitConfigureRequest):
+            self._dsn[msg.session_id] = msg.config["dsn"]
+            return ToolkitConfigureResponse(req_id=msg.id, toolkit_name=msg.toolkit_name, status="ok")
+        if isinstance(msg, ToolListRequest):
+            return ToolListResponse(req_id=msg.id, tools=[ToolDefinition(name="db_query", description="Queries")])
+        if isinstance(msg, ToolCallRequest):
+            self._event_callback(ToolEvent(kind="log", req_id=msg.id, data={"message": "asked"}, seq=17))
+            data = {"success": True, "tool_name": "db_query", "data": self._dsn[msg.session_id], "duration_ms": 0}
+            return {"type": "tool/call/resp", "req_id": msg.id, "data": data}
+        return None
+
+
+async def test_one_plugin_may_serve_a_toolkit_and_its_tools() -> None:
+    async with connected(make_host(add, plugins=(entry(Database, "db", metadata="own"),))) as agent:
+        reply = await agent.handshake()
+        caps = {one["capability"]: one["metadata"] for one in reply["accepted_caps"]}
+        assert (caps["toolkits"]["name"], caps["toolkits"]["priority"]) == ("db", 5)
+        assert await agent.tools() == ["add"]
+        assert (await agent.call("db_query"))["code"] == "tool_denied"
+        await agent.configure("postgres", {"dsn": "mine"})
+        assert await agent.tools() == ["add", "db_query"]
+        reply = await agent.call("db_query", streaming=True)
+        assert reply["data"]["data"] == "mine"
+        event = next(one for one in agent.heard if one["type"] == "tool/event")
+        assert (event["req_id"], event["seq"], event["data"]) == (reply["req_id"], 0, {"message": "asked"})
 
 
 async def test_a_plugins_call_has_a_deadline() -> None:

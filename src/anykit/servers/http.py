@@ -187,6 +187,7 @@ class Server:
         try:
             config = uvicorn.Config(
                 self.app,
+                interface="asgi3",
                 loop="none",
                 http=BoundedProtocol,
                 ws="none",

@@ -301,29 +301,39 @@ class Plugged:
 
     # asking them
 
-    async def of(self, capability: str) -> list[Plugin]:
-        """The instances that serve a capability, in the order in which they answer."""
+    async def _all(self) -> list[Plugin]:
         if self._ready is not None and not self._ready.done():
             await asyncio.shield(self._ready)
-        found = [plugin for plugin in self._plugins if plugin.plugin.capability == capability]
-        return found[:1] if found and found[0].plugin.exclusive else found
+        return self._plugins
+
+    async def _top(self, capability: str) -> Plugin | None:
+        """The one of a capability that is asked first."""
+        return next((plugin for plugin in await self._all() if plugin.plugin.capability == capability), None)
+
+    async def taking(self, capability: str, type: str) -> list[Plugin]:
+        """The instances that take a message type, in the order in which they answer.
+
+        A plugin may take messages beside its own capability's, as one for a toolkit and its tools does.
+        """
+        top = await self._top(capability)
+        found = [top] if top is not None and top.plugin.exclusive else await self._all()
+        return [plugin for plugin in found if type in plugin.models]
 
     async def alone(self, capability: str) -> bool:
         """Whether an exclusive plugin keeps the host's own out: the host's own has priority 0."""
-        found = await self.of(capability)
-        return bool(found) and found[0].plugin.exclusive and found[0].plugin.priority >= 0
+        top = await self._top(capability)
+        return top is not None and top.plugin.exclusive and top.plugin.priority >= 0
 
     async def broadcast(self, capability: str, message: Message) -> Message:
         """Ask all, give the first reply. Raises `Refusal`: none answers the type, or all break."""
-        plugins = await self.of(capability)
-        if not plugins:
+        able = await self.taking(capability, message.type)
+        if able:
+            return await self._first(able, message, capability)
+        if await self._top(capability) is None:
             raise Refusal(
                 "capability_missing", f"no plugin serves {capability!r} in this session", capability=capability
             )
-        able = [plugin for plugin in plugins if message.type in plugin.models]
-        if not able:
-            raise Refusal("invalid_message", f"no plugin takes {message.type}", capability=capability)
-        return await self._first(able, message, capability)
+        raise Refusal("invalid_message", f"no plugin takes {message.type}", capability=capability)
 
     async def _first(self, plugins: Sequence[Plugin], message: Message, capability: str) -> Message:
         replies = await asyncio.gather(
@@ -375,8 +385,8 @@ class Plugged:
     async def found_by(self, query: str, *, include_deferred: bool) -> set[str]:
         """Names of the tools that plugins' own searches find."""
         names: set[str] = set()
-        for plugin in await self.of("tools"):
-            if not searches(plugin.instance) or "tool/list/req" not in plugin.models:
+        for plugin in await self.taking("tools", "tool/list/req"):
+            if not searches(plugin.instance):
                 continue
             request = ToolListRequest(query=query, include_deferred=include_deferred)
             try:
@@ -389,7 +399,7 @@ class Plugged:
 
     async def _listed(self, capability: str, request: Message, kind: type[Message]) -> list[tuple[Plugin, Message]]:
         """Each one's list. One that breaks is left out; `broken` says where all did."""
-        plugins = [plugin for plugin in await self.of(capability) if request.type in plugin.models]
+        plugins = await self.taking(capability, request.type)
         replies = await asyncio.gather(
             *(plugin.ask(request.model_copy(deep=True)) for plugin in plugins), return_exceptions=True
         )

@@ -80,7 +80,7 @@ class A2EPlugin(ABC):
         """The message types that it answers, each with its class."""
 
     @abstractmethod
-    def handle(self, message: Any) -> Any:
+    def handle(self, message: Any, /) -> Any:
         """Answer one message with a message; None where it is another's business."""
 
     def caps_metadata(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class ToolPlugin(A2EPlugin):
         """`tool/list/req` and `tool/call/req`."""
         return {"tool/list/req": ToolListRequest, "tool/call/req": ToolCallRequest}
 
-    def handle(self, message: Any) -> Any:
+    def handle(self, message: Any, /) -> Any:
         """List or run."""
         if isinstance(message, ToolListRequest):
             return _then(self._listed(message), lambda tools: ToolListResponse(req_id=message.id, tools=_tools(tools)))
@@ -193,7 +193,7 @@ class ToolkitPlugin(A2EPlugin):
             "toolkit/configure/resp": ToolkitConfigureResponse,
         }
 
-    def handle(self, message: Any) -> Any:
+    def handle(self, message: Any, /) -> Any:
         """Dispatch to `_list_toolkits` or `_configure_toolkit`; any other message is `invalid_message`."""
         if isinstance(message, ToolkitListRequest):
             return self._list_toolkits(message)
