@@ -122,3 +122,24 @@ async def test_a_running_call_keeps_its_thread_until_it_ends() -> None:
     assert not done.is_set()
     gate.set()
     await asyncio.wait_for(done.wait(), 5)
+
+
+async def test_a_function_that_was_quick_and_is_not_any_more_leaves_the_loop_free() -> None:
+    threads = Threads()
+    gate = threading.Event()
+    slow = False
+
+    def work() -> str:
+        if slow:
+            gate.wait(5)
+        return "done"
+
+    for _ in range(3):
+        assert await threads.run(work, key="k") == "done"
+    slow = True
+    call = asyncio.ensure_future(threads.run(work, key="k"))
+    # The loop goes on while it runs: this very line is reached, and opens its gate.
+    await asyncio.sleep(0)
+    assert not call.done()
+    gate.set()
+    assert await asyncio.wait_for(call, 5) == "done"

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import contextvars
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -21,50 +22,40 @@ from .errors import Busy
 TOTAL = 128
 QUEUE = 256
 PER_TOOL = 16
+MOMENT = 0.0002
+"""Seconds that a caller waits on the spot for a function whose last call took less than half of it."""
 
 Returned = TypeVar("Returned")
 
 
 class _Job:
-    __slots__ = ("abandoned", "call", "done", "future", "key", "limit", "loop", "variables")
+    """One call. Its result is taken either from `outcome`, by a caller who waits a moment, or through `future`."""
 
-    def __init__(
-        self,
-        call: Callable[[], Any],
-        *,
-        key: object,
-        limit: int,
-        done: Callable[[], None] | None,
-    ) -> None:
+    __slots__ = ("call", "done", "future", "key", "limit", "loop", "moment", "outcome", "variables")
+
+    def __init__(self, call: Callable[[], Any], *, key: object, limit: int, done: Callable[[], None] | None) -> None:
         self.call = call
         self.key = key
         self.limit = limit
         self.done = done
         self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self.loop.create_future()
         self.variables = contextvars.copy_context()
-        self.abandoned = False
+        self.moment: threading.Lock | None = None
+        self.outcome: tuple[Any, BaseException | None] | None = None
+        self.future: asyncio.Future[Any] | None = None
 
-    def run(self) -> None:
-        """In the thread."""
-        result: Any = None
-        error: BaseException | None = None
-        try:
-            result = self.variables.run(self.call)
-        except BaseException as raised:
-            error = raised
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self.loop.call_soon_threadsafe(self._answer, result, error)
-
-    def _answer(self, result: Any, error: BaseException | None) -> None:
-        if self.future.done():
+    def answer(self) -> None:
+        """On the loop's thread: tell whoever awaits the future."""
+        future = self.future
+        if future is None or future.done() or self.outcome is None:
             return
+        result, error = self.outcome
         if error is None:
-            self.future.set_result(result)
+            future.set_result(result)
         elif isinstance(error, StopIteration):
-            self.future.set_exception(RuntimeError("the tool raised StopIteration"))
+            future.set_exception(RuntimeError("the tool raised StopIteration"))
         else:
-            self.future.set_exception(error)
+            future.set_exception(error)
 
 
 class Threads:
@@ -78,6 +69,8 @@ class Threads:
         self._running: dict[object, int] = {}
         self._idle: list[SimpleQueue[_Job | None]] = []
         self._threads = 0
+        self._quick: set[object] = set()
+        """Keys whose last call took less than a moment."""
 
     async def run(
         self,
@@ -93,26 +86,42 @@ class Threads:
         where the call never starts. Raises `Busy` where threads and queue are full, and whatever `call` raises.
         """
         job = _Job(call, key=key, limit=limit, done=done)
+        if key in self._quick:
+            job.moment = threading.Lock()
+            job.moment.acquire()
         with self._lock:
             placed = self._place(job)
-        if not placed:
+        if placed is None:
             if done is not None:
                 done()
             raise Busy(f"{self._total} threads are at work and {self._queue} calls wait already")
+        # Waiting on a lock for a function that is known to be quick costs half of what the loop's own wake-up does; it
+        # blocks the loop no longer than an asynchronous function of the same length would.
+        if placed and job.moment is not None and job.moment.acquire(timeout=MOMENT) and job.outcome is not None:
+            result, error = job.outcome
+            if error is None:
+                return result
+            raise RuntimeError("the tool raised StopIteration") if isinstance(error, StopIteration) else error
+        with self._lock:
+            job.moment = None
+            job.future = job.loop.create_future()
+            if job.outcome is not None:
+                job.answer()
         try:
             return await job.future
         except asyncio.CancelledError:
             self._abandon(job)
             raise
 
-    def _place(self, job: _Job) -> bool:
+    def _place(self, job: _Job) -> bool | None:
+        """True where it runs already, False where it waits, None where there is no room."""
         if self._may_start(job):
             self._start(job)
             return True
         if len(self._waiting) >= self._queue:
-            return False
+            return None
         self._waiting.append(job)
-        return True
+        return False
 
     def _may_start(self, job: _Job) -> bool:
         if self._running.get(job.key, 0) >= job.limit:
@@ -134,13 +143,36 @@ class Threads:
             following: _Job | None = job
             while following is not None:
                 current = following
-                current.run()
+                self._run(current)
                 if current.done is not None:
                     current.done()
                 with self._lock:
                     following = self._next(current.key, inbox)
+                self._hand_over(current)
                 del current
             del job
+
+    def _run(self, job: _Job) -> None:
+        begun = time.monotonic()
+        try:
+            job.outcome = (job.variables.run(job.call), None)
+        except BaseException as error:
+            job.outcome = (None, error)
+        if time.monotonic() - begun < MOMENT / 2:
+            self._quick.add(job.key)
+        else:
+            self._quick.discard(job.key)
+
+    def _hand_over(self, job: _Job) -> None:
+        """Let the caller have the outcome: by its lock while it holds its breath, else through its loop."""
+        with self._lock:
+            moment, future = job.moment, job.future
+            if future is None:
+                if moment is not None:
+                    moment.release()
+                return
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            job.loop.call_soon_threadsafe(job.answer)
 
     def _next(self, key: object, inbox: SimpleQueue[_Job | None]) -> _Job | None:
         """Give the thread its next job, or lay it by. Under the lock."""
