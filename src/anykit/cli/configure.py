@@ -11,7 +11,7 @@ import typer
 
 from anykit.capabilities import CapabilityError, InvalidInput, Json, JsonObject
 from anykit.runtime import UnknownToolkit
-from anykit.schema import compile_schema
+from anykit.schema import compile_schema, merge_masked
 from anykit.stores import has_reference
 
 from .arguments import Assignment, assignments, filled, path_of, unknown_field
@@ -155,6 +155,8 @@ class Asking:
                 self._from_environment(config, one)
         for typed in self.wish.secrets:
             self._take_secret(config, typed)
+        # A mask that was typed or copied from a list never becomes the secret.
+        config = merge_masked(self.row.schema, config, stored)
         if self.terminal.interactive and not self.wish.says_something:
             for one in self.form.fields:
                 self._ask(config, one)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from anykit.app import (
@@ -77,6 +78,27 @@ def token_of(invocation: Invocation) -> str | None:
     return invocation.flags.token or invocation.terminal.env.get("ANYKIT_TOKEN") or None
 
 
+async def entered(stack: AsyncExitStack, bench: Workbench) -> None:
+    """Start a workbench, to be stopped with `stack`. Raises `CommandError` where a required source is missing."""
+    try:
+        await stack.enter_async_context(bench)
+    except SourceUnavailable as error:
+        raise CommandError(error.message, code="source_unavailable", exit=Exit.UNREACHABLE) from None
+
+
+@contextmanager
+def importable(config: AppConfig) -> Generator[None]:
+    """Let modules beside the file, and in the working directory, be named; what is installed comes first."""
+    added = [folder for folder in dict.fromkeys((str(config.folder), str(Path.cwd()))) if folder not in sys.path]
+    sys.path.extend(added)
+    try:
+        yield
+    finally:
+        for folder in added:
+            with suppress(ValueError):
+                sys.path.remove(folder)
+
+
 class LocalPlace:
     """See `Place`."""
 
@@ -98,18 +120,14 @@ class LocalPlace:
         config, named = sources_of(invocation, configuration(invocation), sources)
         terminal = invocation.terminal
         bench = Workbench(*named, config=config, data_dir=data_folder(invocation, config), settle=0.0)
-        try:
-            with terminal.waiting("opening the sources ..."):
-                await bench.__aenter__()
-                await _known(bench, wanted, invocation.wait)
-        except SourceUnavailable as error:
-            raise CommandError(error.message, code="source_unavailable", exit=Exit.UNREACHABLE) from None
-        try:
-            place = cls(bench)
-            place._say_what_is_wrong(invocation, wanted, wanted if configuring else None)
-            yield place
-        finally:
-            await bench.__aexit__(None, None, None)
+        with importable(config):
+            async with AsyncExitStack() as stack:
+                with terminal.waiting("opening the sources ..."):
+                    await entered(stack, bench)
+                    await _known(bench, wanted, invocation.wait)
+                place = cls(bench)
+                place._say_what_is_wrong(invocation, wanted, wanted if configuring else None)
+                yield place
 
     def _say_what_is_wrong(self, invocation: Invocation, wanted: str | None, configuring: str | None) -> None:
         found = wanted is not None and _knows(self.bench, wanted)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from anykit.app.configurations import Configurations
@@ -61,36 +61,35 @@ class RemotePlace:
         flags, terminal = invocation.flags, invocation.terminal
         target = flags.connect or ""
         config = configuration(invocation)
-        kept = Kept(data_folder(invocation, config), target)
-        try:
+        async with AsyncExitStack() as stack:
+            kept = Kept(data_folder(invocation, config), target)
+            stack.push_async_callback(kept.close)
             ensure = await kept.load()
             if configuring and wanted is not None:
                 ensure.pop(wanted, None)
-            client = A2EClient(
-                target,
-                token=token_of(invocation) or "",
-                ensure=_resolved(ensure, terminal.warn),
-                env={name: terminal.env[name] for name in CHILD_VARIABLES if name in terminal.env},
-                connect_timeout=invocation.wait,
-            )
-        except ValueError as error:
-            raise usage(f"--connect {target}: {error}") from None
-        try:
-            with terminal.waiting(f"connecting to {client.name} ..."):
-                await client.__aenter__()
-        except A2ERequestError as error:
-            raise _refused(error, client.name) from None
-        except Unavailable as error:
-            raise of_capability(error) from None
-        try:
+            try:
+                client = A2EClient(
+                    target,
+                    token=token_of(invocation) or "",
+                    ensure=_resolved(ensure, terminal.warn),
+                    env={name: terminal.env[name] for name in CHILD_VARIABLES if name in terminal.env},
+                    connect_timeout=invocation.wait,
+                )
+            except ValueError as error:
+                raise usage(f"--connect {target}: {error}") from None
+            try:
+                with terminal.waiting(f"connecting to {client.name} ..."):
+                    await stack.enter_async_context(client)
+            except A2ERequestError as error:
+                raise _refused(error, client.name) from None
+            except Unavailable as error:
+                raise of_capability(error) from None
             for name, reason in client.faults.items():
                 terminal.warn(f"toolkit {name} is not configured as it was told to be: {reason}")
-            yield cls(client, kept)
-        except A2ERequestError as error:
-            raise of_capability(layer_error(error)) from None
-        finally:
-            await client.close()
-            await kept.close()
+            try:
+                yield cls(client, kept)
+            except A2ERequestError as error:
+                raise of_capability(layer_error(error)) from None
 
     # what there is
 

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from anykit.app import AppConfig, SourceUnavailable, Workbench
+from anykit.app import AppConfig, Workbench
 from anykit.runtime import Snapshot, state_of
 from anykit.servers import (
     A2EHost,
@@ -30,7 +30,7 @@ from anykit.transports import ProtocolStreams, take_stdio
 
 from .errors import CommandError, Exit, usage
 from .invocation import Invocation
-from .local import configuration, data_folder, sources_of, token_of
+from .local import configuration, data_folder, entered, importable, sources_of, token_of
 from .place import here
 from .terminal import Terminal
 
@@ -99,7 +99,7 @@ def run(
         config = configuration(invocation)
         how = listening(invocation, config, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
         how = how.with_more(trusted_proxy or [], allow_host or [], allow_origin or [])
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        with importable(config), asyncio.Runner(loop_factory=new_event_loop) as runner:
             return runner.run(_serve(invocation, config, tuple(sources or ()), how, streams))
     finally:
         if streams is not None:
@@ -181,11 +181,9 @@ async def _serve(
     bench = Workbench(*named, config=plain, data_dir=data_folder(invocation, config), settle=0.0)
     watch = SourceWatch(terminal)
     stop_watching = bench.catalog.subscribe(watch)
-    try:
-        await bench.__aenter__()
-    except SourceUnavailable as error:
-        raise CommandError(error.message, code="source_unavailable", exit=Exit.UNREACHABLE) from None
-    try:
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(stop_watching)
+        await entered(stack, bench)
         for toolkit, problem in bench.problems.items():
             terminal.warn(problem if toolkit == "*" else f"toolkit {toolkit} is not configured: {problem}")
         host = A2EHost(
@@ -202,9 +200,6 @@ async def _serve(
         if streams is not None:
             return await _over_stdio(host, streams)
         return await _over_http(terminal, host, how)
-    finally:
-        stop_watching()
-        await bench.__aexit__(None, None, None)
 
 
 async def _over_stdio(host: A2EHost, streams: ProtocolStreams) -> int:

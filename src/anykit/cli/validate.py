@@ -14,19 +14,19 @@ import typer
 from anykit.app import (
     AppConfig,
     ConfigError,
-    SourceUnavailable,
     Workbench,
     config_file_schema,
     find_config,
     read_config,
 )
+from anykit.app.config import SourceConfig
 from anykit.capabilities import JsonObject
 from anykit.schema import SchemaError, compile_schema
 from anykit.stores import UnresolvedReference, resolve_all
 
 from .errors import Exit, usage
 from .invocation import Invocation
-from .local import sources_of
+from .local import importable, sources_of
 from .place import did_you_mean, here
 
 FILE_TYPES = (".toml", ".json", ".yaml", ".yml")
@@ -94,10 +94,8 @@ async def _findings(invocation: Invocation, path: Path | None, sources: tuple[st
         config = config.for_environment(invocation.flags.env or invocation.terminal.env.get("ANYKIT_ENV"))
     except ConfigError as error:
         return [_of_line(line, path) for line in str(error).splitlines()]
-    findings = list(_of_serve(config))
-    findings += _of_plugins(config)
-    findings += await _of_sources(invocation, config, sources)
-    return findings
+    with importable(config):
+        return [*_of_serve(config), *_of_plugins(config), *await _of_sources(invocation, config, sources)]
 
 
 def _of_line(line: str, path: Path | None) -> Finding:
@@ -112,28 +110,24 @@ def _of_line(line: str, path: Path | None) -> Finding:
 async def _of_sources(invocation: Invocation, config: AppConfig, on_line: tuple[str, ...]) -> list[Finding]:
     plain, named = sources_of(invocation, config, on_line)
     # Without what the file says of toolkits nothing is set up; what it says is held against the schemas below.
-    bare = plain.model_copy(update={"toolkits": {}})
+    # A required source that is down is a finding like another.
+    sources = [
+        one.model_copy(update={"required": False}) if isinstance(one, SourceConfig) else one for one in plain.sources
+    ]
+    bare = plain.model_copy(update={"toolkits": {}, "sources": sources})
     findings: list[Finding] = []
-    bench = Workbench(*named, config=bare, settle=invocation.wait)
-    try:
-        await bench.__aenter__()
-    except SourceUnavailable as error:
-        return [Finding("error", "sources", error.message)]
-    try:
+    async with Workbench(*named, config=bare, settle=invocation.wait) as bench:
         for source in bench.sources():
             if source.state.status in ("failed", "connecting", "closed"):
                 findings.append(Finding("error", source.name, source.state.reason or "no answer yet"))
             findings += [Finding("warning", source.name, report) for report in source.reports]
         snapshot = bench.catalog.snapshot
-        schemas = {name: entry.spec.schema for name, entry in snapshot.toolkits.items()}
-        findings += _of_toolkits(config, schemas)
+        findings += _of_toolkits(config, {name: entry.spec.schema for name, entry in snapshot.toolkits.items()})
         for name, entry in snapshot.tools.items():
             if entry.tool.spec.output_schema is not None:
                 findings += _of_schema(entry.source, f"output schema of {name}", entry.tool.spec.output_schema)
         for entry in snapshot.toolkits.values():
             findings += _of_schema(entry.source, f"configuration schema of {entry.name}", entry.spec.schema)
-    finally:
-        await bench.__aexit__(None, None, None)
     return findings
 
 

@@ -1,0 +1,79 @@
+"""`demo`: it passes here, and it fails where something is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from anykit.cli.demo.stage import Stage, StepFailed, furnish, require
+from anykit.cli.demo.steps import STEPS, Step
+from anykit.cli.demo.verb import Report, demonstrate
+from anykit.sources.a2e import A2EClient
+from cli.running import anykit
+
+
+@pytest.mark.timeout(60)
+def test_the_demonstration_passes_over_both_transports() -> None:
+    done = anykit("demo", "--json")
+    assert done.code == 0, done.out
+    assert [report["step"] for report in done.json] == [step.title for step in STEPS] * 2
+    assert [report["transport"] for report in done.json] == ["stdio"] * len(STEPS) + ["http"] * len(STEPS)
+    assert all(report["passed"] for report in done.json)
+    assert sum(report["seconds"] for report in done.json) < 30
+
+
+@asynccontextmanager
+async def nowhere(folder: Path) -> AsyncGenerator[Stage]:
+    yield Stage("nowhere", "nothing", folder, cast(A2EClient, None), lambda: cast(A2EClient, None))
+
+
+@asynccontextmanager
+async def broken(folder: Path) -> AsyncGenerator[Stage]:
+    raise StepFailed("the host did not listen")
+    yield  # what makes it a generator
+
+
+async def passes(stage: Stage) -> str:
+    return f"{(stage.folder / 'root' / 'readme.txt').read_text().strip()}"
+
+
+async def fails(stage: Stage) -> str:
+    require(False, "it is wrong")
+    return ""
+
+
+async def raises(stage: Stage) -> str:
+    raise ValueError("broke")
+
+
+@pytest.mark.anyio
+async def test_a_step_that_fails_is_reported_and_takes_no_other_with_it() -> None:
+    headings: list[str] = []
+    steps = [Step("good", passes), Step("bad", fails), Step("worse", raises), Step("last", passes)]
+    found: list[Report] = [
+        report async for report in demonstrate(steps, [("nowhere", nowhere)], heading=headings.append)
+    ]
+    assert [(report.step, report.passed, report.detail) for report in found] == [
+        ("good", True, "A few notes."),
+        ("bad", False, "it is wrong"),
+        ("worse", False, "ValueError: broke"),
+        ("last", True, "A few notes."),
+    ]
+    assert headings == ["nowhere: nothing"]
+
+
+@pytest.mark.anyio
+async def test_a_host_that_does_not_start_is_reported_and_the_next_is_tried() -> None:
+    transports = [("broken", broken), ("nowhere", nowhere)]
+    found = [report async for report in demonstrate([Step("good", passes)], transports, heading=lambda text: None)]
+    assert [(report.transport, report.passed) for report in found] == [("broken", False), ("nowhere", True)]
+    assert found[0].detail == "the host did not listen"
+
+
+def test_the_folder_has_a_root_and_a_way_out_of_it(tmp_path: Path) -> None:
+    folder = furnish(tmp_path)
+    assert (folder / "root" / "way-out.txt").resolve() == folder / "outside.txt"
