@@ -20,6 +20,7 @@ import stat
 import sys
 import threading
 from collections import deque
+from collections.abc import Sequence
 
 from .base import Received
 from .lines import MAX_LINE
@@ -112,6 +113,10 @@ class StdioTransport:
     async def send(self, line: bytes) -> None:
         """See `LineTransport`."""
         await self._output.send(line)
+
+    async def send_all(self, lines: Sequence[bytes]) -> None:
+        """`send` for each of them, with one system call for all that fits."""
+        await self._output.send_all(lines)
 
     async def receive(self) -> Received:
         """See `LineTransport`."""
