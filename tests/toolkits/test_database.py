@@ -414,15 +414,11 @@ async def test_a_file_that_is_no_database_is_refused(kits: Open, tmp_path: Path)
         await kits(f"sqlite:///{tmp_path}/x.db")
 
 
-@pytest.mark.parametrize("name", ["a b.db", "a%20b.db", "a?b.db", "a#b.db", "é.db"])
+@pytest.mark.parametrize("name", ["a b.db", "a#b.db", "é.db", "a;b@c:d.db"])
 async def test_a_file_may_be_called_anything(kits: Open, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     sqlite3.connect(path).executescript("CREATE TABLE t (x)").connection.close()
-    from sqlalchemy.engine import URL
-
-    url = URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
-    if "?" in name:  # a question mark begins the parameters of a URL
-        return
+    url = f"sqlite:///{path}"
     assert [table.name for table in (await (await kits(url)).list_tables()).tables] == ["t"]
 
 
@@ -433,6 +429,15 @@ async def test_a_new_file_is_made_only_where_writing_is_allowed(kits: Open, tmp_
     made = await kits(f"sqlite:///{tmp_path}/new.db", read_only=False)
     await made.query("CREATE TABLE t (x)")
     assert os.listdir(tmp_path) == ["new.db"]
+
+
+async def test_a_write_ahead_log_can_be_read(kits: Open, file: Path) -> None:
+    writer = sqlite3.connect(file, isolation_level=None)
+    writer.execute("PRAGMA journal_mode = WAL")
+    db = await kits(f"sqlite:///{file}")
+    writer.execute("INSERT INTO customer (name) VALUES ('carol')")
+    assert (await db.query("SELECT count(*) AS n FROM customer")).rows == [{"n": 3}]
+    writer.close()
 
 
 async def test_a_database_in_memory_lives_as_long_as_the_toolkit(kits: Open) -> None:
@@ -506,12 +511,12 @@ async def test_a_caller_may_name_only_what_the_operator_allows(kits: Open, file:
         ("postgresql://db.example/", "sqlite:///db.example/", False),
     ],
 )
-async def test_a_server_is_allowed_as_a_whole_or_by_database(kits: Open, bound: str, url: str, allowed: bool) -> None:
+def test_a_server_is_allowed_as_a_whole_or_by_database(bound: str, url: str, allowed: bool) -> None:
     from anykit.toolkits.database_url import target
 
-    if allowed:
-        with pytest.raises(ToolError, match="driver"):  # past the bounds: the drivers are extras
-            target(url, allowed=(bound,))
-    else:
-        with pytest.raises(ToolError, match="operator"):
-            target(url, allowed=(bound,))
+    try:
+        assert target(url, allowed=(bound,)).kind == "postgresql"
+        permitted = True
+    except ToolError as refused:
+        permitted = "operator" not in str(refused)  # past the bounds the driver may be missing: it is an extra
+    assert permitted is allowed

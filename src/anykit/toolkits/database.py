@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import contextlib
 import difflib
-import math
+import re
 import time
 import urllib.parse
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
-from datetime import time as clock_time
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from anykit.capabilities import Json
 from anykit.tools import ToolError, Toolkit, tool
 
+from . import postgres
 from . import sql as statements
-from .database_url import Target, target
+from .database_url import DRIVER_MODULES, Target, target
+from .rows import Collected, Rows
 
 if TYPE_CHECKING:  # 1.4 s; imported when a database is configured
     import sqlite3
@@ -35,11 +31,13 @@ if TYPE_CHECKING:  # 1.4 s; imported when a database is configured
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 MAX_TABLES = 2000
-MAX_RESULT = 512 * 1024
-"""Characters that the cells of one result have together, at most."""
 MAX_VALUE = 32 * 1024 * 1024
 """Bytes that one SQLite value may have."""
 MAX_ERROR = 1000
+CONNECTIONS = 8
+"""Connections of one toolkit at a time; further calls wait."""
+CANCELLING = 2.0
+"""Seconds that telling a server to stop may take."""
 GRACE = 5.0
 """Seconds that a stopped SQLite statement has to end by itself."""
 
@@ -115,19 +113,6 @@ class TableDescription:
     indexes: list[Index]
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """What a statement gave."""
-
-    columns: list[str]
-    rows: list[dict[str, Any]]
-    row_count: int
-    """Rows given, or changed by a statement that gives none."""
-    truncated: bool
-    note: str | None
-    """Why there may be more, and what was cut."""
-
-
 class _Watch:
     """When a call's SQLite statement must stop: its time is up, or nobody waits any more."""
 
@@ -185,8 +170,9 @@ class Database(Toolkit):
     def __init__(self) -> None:
         self._connected: tuple[AsyncEngine, Target] | None = None
         self._slots: weakref.WeakKeyDictionary[Any, _Slot] = weakref.WeakKeyDictionary()
-        self._alone = asyncio.Lock()
+        self._alone = asyncio.Semaphore(1)
         """A database in memory has one connection, which takes one call at a time."""
+        self._few = asyncio.Semaphore(CONNECTIONS)
 
     async def setup(self, config: Config) -> None:
         """Connect once. Raises `ToolError`: the URL is none, not allowed, has no driver, or nobody answers."""
@@ -248,12 +234,17 @@ class Database(Toolkit):
         enforced = found.kind in ("sqlite", "postgresql")
         statements.check(statement, read_only=self.config.read_only, enforced=enforced)
         values = _bound(statement, parameters)
-        rows = _Collected(min(limit, self.config.row_limit), limit, self.config.cell_limit)
+        rows = Collected(min(limit, self.config.row_limit), limit, self.config.cell_limit)
         reading = statement.first in statements.READING and not statements.WRITING.intersection(statement.words)
 
         async def ask(connection: AsyncConnection) -> Rows:
             from sqlalchemy import text  # noqa: PLC0415 - loaded by setup
 
+            if found.url.drivername == "postgresql+asyncpg":
+                raw = await connection.get_raw_connection()
+                return await postgres.ask(
+                    raw.driver_connection, statement, values, rows, read_only=self.config.read_only
+                )
             await _hold_to_reading(connection, found, self.config)
             if not (reading or self.config.read_only):
                 result = await connection.execute(text(statement.text), values)
@@ -263,7 +254,7 @@ class Database(Toolkit):
                         changed = (await connection.execute(text("SELECT changes()"))).scalar_one()
                     await connection.commit()
                     return Rows([], [], max(changed, 0), False, None)
-                given = rows.given(list(result.keys()), lambda size: _none_later(result.fetchmany(size)))
+                given = rows.given(list(result.keys()), lambda size: _at_once(result.fetchmany(size)))
                 collected = await given
                 await connection.commit()
                 return collected
@@ -294,10 +285,8 @@ class Database(Toolkit):
         options: dict[str, Any] = {"hide_parameters": True}
         if found.kind == "sqlite":
             options["async_creator"] = lambda: self._open_sqlite(found, config)
-            if found.file is not None:
-                options["poolclass"] = NullPool
-        else:
-            options |= {"pool_pre_ping": True, "pool_size": 4, "max_overflow": 4, "pool_timeout": config.time_limit}
+        if not (found.kind == "sqlite" and found.file is None):
+            options["poolclass"] = NullPool  # what a statement did to its connection ends with it
         if found.url.drivername == "postgresql+asyncpg":
             options["connect_args"] = {
                 "timeout": min(10.0, config.time_limit),
@@ -334,13 +323,15 @@ class Database(Toolkit):
                 return await self._stoppable(work, _Watch(time.monotonic() + seconds))
         except TimeoutError:
             raise ToolError(f"stopped after {seconds:g} s: ask for less") from None
-        except (SQLAlchemyError, OSError, ArithmeticError, ValueError) as error:
+        except Exception as error:
+            if isinstance(error, ToolError) or not (isinstance(error, SQLAlchemyError | OSError) or _of_driver(error)):
+                raise
             text = _told(error, found)
             if "interrupted" in text or "statement timeout" in text:
                 raise ToolError(f"stopped after {seconds:g} s: ask for less") from None
             if self.config.read_only and ("readonly" in text or "read-only" in text):
                 raise ToolError(f"the database is configured read-only: {text}") from None
-            if "no such" in text or "does not exist" in text:
+            if re.search(r"no such (table|column)|(relation|column) .* does not exist", text):
                 text += " (list_tables names the tables, describe_table their columns)"
             raise ToolError(f"the database says: {text}") from None
 
@@ -351,14 +342,16 @@ class Database(Toolkit):
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             watch.stopped = True
-            if not watch.running or not (await asyncio.wait([task], timeout=GRACE))[0]:
-                task.cancel()
+            if watch.running:
+                await asyncio.wait([task], timeout=GRACE)
+            task.cancel()
             task.add_done_callback(_forget)
+            await asyncio.wait([task], timeout=CANCELLING)
             raise
 
     async def _with_connection(self, work: Callable[[AsyncConnection], Awaitable[Found]], watch: _Watch) -> Found:
         engine, found = self._connection()
-        async with self._alone if found.kind == "sqlite" and found.file is None else contextlib.nullcontext():
+        async with self._alone if found.kind == "sqlite" and found.file is None else self._few:
             async with engine.connect() as connection:
                 raw = await connection.get_raw_connection()
                 slot = self._slots.get(raw.driver_connection)
@@ -369,6 +362,11 @@ class Database(Toolkit):
                     return await work(connection)
                 finally:
                     slot.watch = None
+
+
+def _of_driver(error: Exception) -> bool:
+    """Whether a driver raised it; what comes while rows are fetched is not wrapped by SQLAlchemy."""
+    return type(error).__module__.partition(".")[0] in DRIVER_MODULES or isinstance(error, OverflowError | UnicodeError)
 
 
 def _forget(task: asyncio.Task[Any]) -> None:
@@ -589,93 +587,5 @@ def _check_text(name: str, value: str) -> None:
         raise ToolError(f"parameter {name.lstrip('_')} is no text: it has a lone surrogate") from None
 
 
-async def _none_later(rows: Found) -> Found:
+async def _at_once(rows: Found) -> Found:
     return rows
-
-
-class _Collected:
-    """Rows as they come in, within all limits."""
-
-    def __init__(self, rows: int, wanted: int, cell: int) -> None:
-        self._rows = rows
-        self._wanted = wanted
-        self._cell = cell
-        self._room = MAX_RESULT
-        self._cut = False
-
-    async def given(self, names: list[str], fetch: Callable[[int], Awaitable[Iterable[Any]]]) -> Rows:
-        """Fetch until there are enough."""
-        columns = _distinct(names)
-        rows: list[dict[str, Any]] = []
-        note: str | None = None
-        batch = 1
-        while note is None:
-            fetched = [tuple(row) for row in await fetch(batch)]
-            if not fetched:
-                break
-            before = self._room
-            for values in fetched:
-                if len(rows) >= self._rows:
-                    note = f"only the first {self._rows} rows are given"
-                    note += "" if self._rows == self._wanted else f"; more than {self._rows} at a time are not allowed"
-                    break
-                row = {name: self._shown(value) for name, value in zip(columns, values, strict=True)}
-                if self._room < 0 and rows:
-                    note = f"only the first {len(rows)} rows are given: the result is too large"
-                    break
-                rows.append(row)
-            # Many small rows at a time, few large ones.
-            batch = max(1, min(200, batch * 4, 65536 * batch // max(1, before - self._room)))
-        truncated = note is not None
-        if self._cut:
-            note = "; ".join(filter(None, (note, f"values are cut after {self._cell} characters")))
-        return Rows(columns, rows, len(rows), truncated or self._cut, note)
-
-    def _shown(self, value: object) -> Json:
-        shown = self._plain(value)
-        self._room -= len(shown) if isinstance(shown, str) else 8
-        return shown
-
-    def _plain(self, value: object) -> Json:
-        """A value that JSON can carry, of bounded size."""
-        if value is None or isinstance(value, bool | int):
-            return value
-        if isinstance(value, float):
-            return value if math.isfinite(value) else str(value)
-        if isinstance(value, bytes | bytearray):
-            return self._bytes(bytes(value))
-        if isinstance(value, memoryview):
-            return self._bytes(cast(memoryview[int], value).tobytes())
-        if isinstance(value, list | tuple | set | frozenset):
-            return [self._shown(item) for item in cast(Iterable[object], value)]
-        if isinstance(value, dict):
-            return {str(key): self._shown(item) for key, item in cast(dict[object, object], value).items()}
-        if isinstance(value, date | clock_time):  # a datetime is a date
-            return value.isoformat()
-        if isinstance(value, Decimal | timedelta):
-            return str(value)
-        text = str(value).encode("utf-8", "replace").decode()
-        if len(text) <= self._cell:
-            return text
-        self._cut = True
-        return f"{text[: self._cell]}... [{len(text)} characters]"
-
-    def _bytes(self, value: bytes) -> str:
-        if len(value) * 4 // 3 > self._cell:
-            self._cut = True
-            return f"[{len(value)} bytes]"
-        return base64.b64encode(value).decode("ascii")
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Column names, the second `a` being `a_2`."""
-    seen: dict[str, int] = {}
-    columns: list[str] = []
-    for name in names:
-        unique = name
-        while unique in seen:
-            seen[name] += 1
-            unique = f"{name}_{seen[name]}"
-        seen[unique] = 1
-        columns.append(unique)
-    return columns

@@ -23,6 +23,11 @@ DRIVERS: dict[str, tuple[tuple[str, str, str], ...]] = {
 }
 """For each kind of database its asynchronous drivers: SQLAlchemy's name, the module, what to install."""
 
+DRIVER_MODULES = frozenset(
+    {module for drivers in DRIVERS.values() for _, module, _ in drivers} | {"sqlite3", "pymysql", "pyodbc"}
+)
+"""Where exceptions of drivers come from."""
+
 _PORTS = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306, "oracle": 1521, "mssql": 1433}
 
 

@@ -48,14 +48,26 @@ _BACKSLASHED = re.compile(r"""'(?:[^'\\]|''|\\.)*' | "(?:[^"\\]|""|\\.)*" """, r
 class Statement:
     """A statement, without its comments."""
 
-    text: str
-    """As SQLAlchemy's `text()` reads it: a colon that begins no parameter is escaped."""
+    pieces: tuple[tuple[str, bool], ...]
+    """Its text in order; True marks the name of a parameter."""
     words: tuple[str, ...]
     """In capitals, outside of literals. REPLACE( is a function and left out."""
     parameters: tuple[str, ...]
     """The names after a colon, and `_1`, `_2` ... for each `?`."""
     marks: int
     """How many `?` there are."""
+
+    @property
+    def text(self) -> str:
+        """As SQLAlchemy's `text()` reads it: `:name` for a parameter, every other colon escaped."""
+        return "".join(f" :{piece} " if named else piece.replace(":", "\\:") for piece, named in self.pieces).strip()
+
+    @property
+    def numbered(self) -> str:
+        """As PostgreSQL itself reads it: `$1` for the first of `parameters`."""
+        return "".join(
+            f" ${self.parameters.index(piece) + 1} " if named else piece for piece, named in self.pieces
+        ).strip()
 
     @property
     def first(self) -> str:
@@ -73,7 +85,7 @@ def parse(sql: str, *, dialect: str, marks: bool = False) -> Statement:
     if "\0" in sql:
         raise ToolError("a statement has no NUL character")
     backslashes = dialect in ("mysql", "mariadb")
-    pieces: list[str] = []
+    pieces: list[tuple[str, bool]] = []
     words: list[str] = []
     parameters: list[str] = []
     count = position = 0
@@ -86,11 +98,11 @@ def parse(sql: str, *, dialect: str, marks: bool = False) -> Statement:
             kind, found = "other", "--"
         if kind == "space" or (backslashes and found == "#"):
             position = _line_end(sql, position) if found == "#" else token.end()
-            pieces.append(" ")
+            pieces.append((" ", False))
             continue
         if kind == "comment":
             position = _comment_end(sql, position, nested=dialect == "postgresql")
-            pieces.append(" ")
+            pieces.append((" ", False))
             continue
         if ended:
             raise ToolError("one statement at a time: there is something after the ';'")
@@ -126,17 +138,17 @@ def parse(sql: str, *, dialect: str, marks: bool = False) -> Statement:
         if kind == "parameter":
             if found[1:] not in parameters:
                 parameters.append(found[1:])
-            pieces.append(found)
+            pieces.append((found[1:], True))
         elif kind == "mark" and marks:
             count += 1
             parameters.append(f"_{count}")
-            pieces.append(f" :_{count} ")
+            pieces.append((f"_{count}", True))
         else:
             count += kind == "mark"
-            pieces.append(found.replace(":", "\\:"))
+            pieces.append((found, False))
     if not words:
         raise ToolError("the statement is empty")
-    return Statement("".join(pieces).strip(), tuple(words), tuple(parameters), count)
+    return Statement(tuple(pieces), tuple(words), tuple(parameters), count)
 
 
 def check(statement: Statement, *, read_only: bool, enforced: bool) -> None:
