@@ -241,10 +241,8 @@ class Database(Toolkit):
             from sqlalchemy import text  # noqa: PLC0415 - loaded by setup
 
             if found.url.drivername == "postgresql+asyncpg":
-                raw = await connection.get_raw_connection()
-                return await postgres.ask(
-                    raw.driver_connection, statement, values, rows, read_only=self.config.read_only
-                )
+                raw = cast(postgres.Connection, (await connection.get_raw_connection()).driver_connection)
+                return await postgres.ask(raw, statement, values, rows, read_only=self.config.read_only)
             await _hold_to_reading(connection, found, self.config)
             if not (reading or self.config.read_only):
                 result = await connection.execute(text(statement.text), values)
