@@ -139,6 +139,14 @@ def test_sources_on_the_line_replace_those_of_the_file(folder: Path) -> None:
     assert [source["name"] for source in replaced] == ["tickets"]
 
 
+def test_what_the_file_says_of_toolkits_that_are_not_there_is_told_unless_the_line_replaced_its_sources(
+    folder: Path,
+) -> None:
+    (folder / "anykit.toml").write_text('sources = ["tools.py"]\n[toolkits.ticket.config]\nurl = "http://t"\n')
+    assert "warning: toolkit ticket is not configured as it was told to be" in anykit("list").err
+    assert anykit("list", "tickets.py").err == ""
+
+
 def test_the_nearest_file_above_counts_and_paths_on_the_line_mean_here(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
@@ -78,6 +78,19 @@ def token_of(invocation: Invocation) -> str | None:
     return invocation.flags.token or invocation.terminal.env.get("ANYKIT_TOKEN") or None
 
 
+def problems_of(bench: Workbench, *, replaced: bool) -> dict[str, str]:
+    """What of the configuration could not be applied, by toolkit; "*" is all of it.
+
+    Where sources of the line have `replaced` those of the file, it may well speak of toolkits that nobody offers now.
+    """
+    known = bench.catalog.snapshot.toolkits
+    return {
+        name: problem if name == "*" else f"toolkit {name} is not configured as it was told to be: {problem}"
+        for name, problem in bench.problems.items()
+        if name == "*" or name in known or not replaced
+    }
+
+
 async def entered(stack: AsyncExitStack, bench: Workbench) -> None:
     """Start a workbench, to be stopped with `stack`. Raises `CommandError` where a required source is missing."""
     try:
@@ -102,8 +115,9 @@ def importable(config: AppConfig) -> Generator[None]:
 class LocalPlace:
     """See `Place`."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: Workbench, on_line: Sequence[str] = ()) -> None:
         self.bench = bench
+        self._on_line = on_line
         self._session = bench.session(face="command")
 
     @classmethod
@@ -125,7 +139,7 @@ class LocalPlace:
                 with terminal.waiting("opening the sources ..."):
                     await entered(stack, bench)
                     await _known(bench, wanted, invocation.wait)
-                place = cls(bench)
+                place = cls(bench, (*sources, *invocation.flags.sources))
                 place._say_what_is_wrong(invocation, wanted, wanted if configuring else None)
                 yield place
 
@@ -135,13 +149,9 @@ class LocalPlace:
             if source.state.status == "failed" or (source.state.status == "connecting" and not found):
                 why = source.state.reason or "no answer yet"
                 invocation.terminal.warn(f"source {source.name} is not available: {why}")
-        for toolkit, problem in self.bench.problems.items():
+        for toolkit, problem in problems_of(self.bench, replaced=bool(self._on_line)).items():
             if toolkit != configuring:
-                invocation.terminal.warn(
-                    problem
-                    if toolkit == "*"
-                    else f"toolkit {toolkit} is not configured as it was told to be: {problem}"
-                )
+                invocation.terminal.warn(problem)
 
     # what there is
 

@@ -11,7 +11,6 @@ import importlib
 import inspect
 import logging
 import os
-import sys
 import typing
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,12 +55,7 @@ VERBS = (
 )
 
 
-def main() -> int:
-    """The entry point: run what the command line says; returns the exit code."""
-    return run(sys.argv[1:])
-
-
-def run(
+def execute(
     argv: Sequence[str],
     *,
     stdin: TextIO | None = None,

@@ -30,7 +30,7 @@ from anykit.transports import ProtocolStreams, take_stdio
 
 from .errors import CommandError, Exit, usage
 from .invocation import Invocation
-from .local import configuration, data_folder, entered, importable, sources_of, token_of
+from .local import configuration, data_folder, entered, importable, problems_of, sources_of, token_of
 from .place import here
 from .terminal import Terminal
 
@@ -184,8 +184,8 @@ async def _serve(
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(stop_watching)
         await entered(stack, bench)
-        for toolkit, problem in bench.problems.items():
-            terminal.warn(problem if toolkit == "*" else f"toolkit {toolkit} is not configured: {problem}")
+        for problem in problems_of(bench, replaced=bool(on_line or invocation.flags.sources)).values():
+            terminal.warn(problem)
         host = A2EHost(
             bench,
             token=how.token if streams is None else "",

@@ -115,7 +115,7 @@ class Terminal:
         from rich.table import Table  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(columns))
         for index, column in enumerate(columns):
             last = index == len(columns) - 1
             table.add_column(column, no_wrap=index == 0, overflow="fold", ratio=1 if last and index else None)
