@@ -1,0 +1,167 @@
+"""What callers really send, made fit for the SDK: the `toolnexus` dialect, and bodies that 0.3 peers write differently.
+
+toolnexus   method names of 1.0, bodies and answers of 0.3, no version header (the Toolnexus A2A tools contract)
+0.3 REST    `parts` as in JSON-RPC where the official server reads `content`
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import OrderedDict
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+from anykit.capabilities import Json, JsonObject
+
+VERSION_HEADER: Final = b"a2a-version"
+
+METHODS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "SendMessage": "message/send",
+        "SendStreamingMessage": "message/stream",
+        "GetTask": "tasks/get",
+        "CancelTask": "tasks/cancel",
+        "SubscribeToTask": "tasks/resubscribe",
+        "CreateTaskPushNotificationConfig": "tasks/pushNotificationConfig/set",
+        "GetTaskPushNotificationConfig": "tasks/pushNotificationConfig/get",
+        "ListTaskPushNotificationConfigs": "tasks/pushNotificationConfig/list",
+        "DeleteTaskPushNotificationConfig": "tasks/pushNotificationConfig/delete",
+    }
+)
+"""Methods of 1.0 and their names in 0.3."""
+
+WITHOUT_A_WORD: Final = frozenset({"input-required", "auth-required", "rejected", "unknown"})
+"""States that the contract of the dialect does not know: it asks again until it reads completed, failed or canceled."""
+TOLD: Final = 4096
+
+
+def is_toolnexus(method: str, params: Json, version: str) -> bool:
+    """Whether a request is in the dialect: a method of 1.0, no version (or 0.3), no body that only 1.0 has."""
+    if method not in METHODS or (version and not version.startswith("0.")):
+        return False
+    message: object = cast(JsonObject, params).get("message") if isinstance(params, dict) else None
+    if not isinstance(message, dict):
+        return True
+    said = cast(JsonObject, message)
+    role: object = said.get("role")
+    if isinstance(role, str) and role.startswith("ROLE_"):
+        return False
+    parts: object = said.get("parts")
+    first: object = cast("list[object]", parts)[0] if isinstance(parts, list) and parts else None
+    return not isinstance(first, dict) or "kind" in first or "type" in first
+
+
+def of_toolnexus(request: JsonObject) -> JsonObject:
+    """The request as 0.3 writes it."""
+    params: object = request.get("params")
+    changed: JsonObject = dict(cast(JsonObject, params)) if isinstance(params, dict) else {}
+    message: object = changed.get("message")
+    if isinstance(message, dict):
+        changed["message"] = _whole_message(cast(JsonObject, message))
+    return {**request, "method": METHODS[str(request["method"])], "params": changed}
+
+
+def _whole_message(message: JsonObject) -> JsonObject:
+    """A message with what 0.3 requires and the contract leaves out."""
+    parts: object = message.get("parts")
+    whole: JsonObject = {"kind": "message", "role": "user", **message}
+    if not whole.get("messageId"):
+        whole["messageId"] = str(uuid.uuid4())
+    if isinstance(parts, list):
+        whole["parts"] = [_kinded(part) for part in cast("list[Json]", parts)]
+    return whole
+
+
+def _kinded(part: Json) -> Json:
+    """A part with `kind`; before 0.2.5 it was called `type`."""
+    if not isinstance(part, dict) or "kind" in part:
+        return cast(Json, part)
+    said = dict(cast(JsonObject, part))
+    if isinstance(kind := said.pop("type", None), str):
+        return {"kind": kind, **said}
+    for kind in ("text", "data", "file"):
+        if kind in said:
+            return {"kind": kind, **said}
+    return said
+
+
+def without_empty_ids(message: JsonObject) -> JsonObject:
+    """A message without ids that are empty or null: some clients send them where they have none yet."""
+    stale = [key for key in ("taskId", "contextId", "task_id", "context_id") if key in message and not message[key]]
+    return {key: value for key, value in message.items() if key not in stale} if stale else message
+
+
+class Told:
+    """Which waiting tasks a caller in the dialect has been told of.
+
+    The first answer is the truth. Whoever asks again does not know the word: it would ask until its time is up. It is
+    then told `failed`, with the question as the reason; the task itself still waits.
+    """
+
+    def __init__(self) -> None:
+        self._states: OrderedDict[str, str] = OrderedDict()
+
+    def translate(self, task: JsonObject) -> JsonObject:
+        """A task of 0.3 as the dialect's caller may read it."""
+        identifier: object = task.get("id")
+        status: object = task.get("status")
+        if not isinstance(identifier, str) or not isinstance(status, dict):
+            return task
+        said = cast(JsonObject, status)
+        state: object = said.get("state")
+        if not isinstance(state, str) or state not in WITHOUT_A_WORD:
+            self._states.pop(identifier, None)
+            return task
+        seen = f"{state} {said.get('timestamp')}"
+        if self._states.get(identifier) != seen:
+            self._states[identifier] = seen
+            while len(self._states) > TOLD:
+                self._states.popitem(last=False)
+            return task
+        metadata: object = task.get("metadata")
+        kept = cast(JsonObject, metadata) if isinstance(metadata, dict) else {}
+        return {**task, "status": {**said, "state": "failed"}, "metadata": {**kept, "state": state}}
+
+
+# 0.3 over HTTP+JSON
+
+
+def rest_03(body: JsonObject) -> JsonObject:
+    """A body of 0.3 with the names that the official server reads (its protocol buffers)."""
+    message: object = body.get("message")
+    if not isinstance(message, dict) or "parts" not in message:
+        return body
+    said = dict(cast(JsonObject, message))
+    parts: object = said.pop("parts")
+    said.pop("kind", None)
+    said.setdefault(
+        "content", [_rest_part(part) for part in cast("list[Json]", parts)] if isinstance(parts, list) else parts
+    )
+    role: object = said.get("role")
+    if isinstance(role, str) and not role.startswith("ROLE_"):
+        said["role"] = f"ROLE_{role.upper()}"
+    changed: JsonObject = {**body, "message": said}
+    configuration: object = body.get("configuration")
+    if isinstance(configuration, dict) and "pushNotificationConfig" in configuration:
+        renamed = dict(cast(JsonObject, configuration))
+        renamed.setdefault("pushNotification", renamed.pop("pushNotificationConfig"))
+        changed["configuration"] = renamed
+    return changed
+
+
+def _rest_part(part: Json) -> Json:
+    if not isinstance(part, dict):
+        return part
+    said: dict[str, Any] = {key: value for key, value in cast(JsonObject, part).items() if key != "kind"}
+    data: object = said.get("data")
+    if isinstance(data, dict) and ("kind" in part or set(cast(JsonObject, data)) != {"data"}):
+        said["data"] = {"data": data}
+    file: object = said.get("file")
+    if isinstance(file, dict):
+        renamed = dict(cast(JsonObject, file))
+        for ours, theirs in (("bytes", "fileWithBytes"), ("uri", "fileWithUri")):
+            if ours in renamed:
+                renamed[theirs] = renamed.pop(ours)
+        said["file"] = renamed
+    return said
