@@ -25,7 +25,7 @@ from anykit.capabilities import (
     Unavailable,
 )
 from anykit.schema import SignatureError
-from anykit.tools import FunctionTool, ToolError, lift, tool
+from anykit.tools import FunctionTool, PermissionRequest, ToolError, Toolkit, lift, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -310,6 +310,21 @@ async def test_what_cannot_be_described_is_an_error_at_definition_time() -> None
 async def test_a_tool_is_not_made_of_a_tool() -> None:
     with pytest.raises(TypeError, match="already"):
         tool(add)
+
+
+async def test_a_function_may_say_what_a_call_is_about_to_touch() -> None:
+    class Files(Toolkit):
+        @tool
+        def remove(self, path: str) -> None: ...
+
+        remove.touches(lambda arguments: [PermissionRequest("file_delete", arguments["path"])])
+
+    request = InvocableRequest(input={"path": "/x"}, call_id="1")
+    wanted = [PermissionRequest("file_delete", "/x")]
+    assert Files.spec().tools["remove"].preflight(request) == wanted
+    assert Files().remove.preflight(request) == wanted
+    assert lift(Files.spec().tools["remove"], name="other").preflight(request) == wanted
+    assert add.preflight(request) == ()
 
 
 async def test_a_list_of_anything_may_hold_parts() -> None:

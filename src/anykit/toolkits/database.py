@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from anykit.tools import ToolError, Toolkit, tool
+from anykit.tools import PermissionRequest, ToolError, Toolkit, tool
 
 from . import postgres
 from . import sql as statements
@@ -266,6 +266,8 @@ class Database(Toolkit):
             return collected
 
         return await self._run(ask)
+
+    query.touches(lambda arguments: [PermissionRequest("custom", "database", {"sql": arguments["sql"]})])
 
     # Connections.
 

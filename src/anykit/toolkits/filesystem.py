@@ -17,7 +17,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from anykit.tools import ToolError, Toolkit, tool
+from anykit.capabilities import JsonObject
+from anykit.tools import PermissionRequest, ToolError, Toolkit, tool
 
 from . import text_files
 from .confined import Place, Root, check_regular, open_file, printable, reason, shown
@@ -132,6 +133,14 @@ class _Budget:
 
     def over(self) -> _Enough:
         return _Enough(f"stopped after {self.seconds:g} s: search in a smaller directory or for a simpler pattern")
+
+
+def _reads(arguments: JsonObject) -> list[PermissionRequest]:
+    return [PermissionRequest("file_read", arguments.get("path", "."))]
+
+
+def _writes(arguments: JsonObject) -> list[PermissionRequest]:
+    return [PermissionRequest("file_write", arguments["path"])]
 
 
 class Filesystem(Toolkit):
@@ -365,6 +374,11 @@ class Filesystem(Toolkit):
                 f"{large} file{'s' if large > 1 else ''} of more than {MAX_SEARCHED // 1024 // 1024} MiB not searched"
             )
         return Matches(found, searched, note is not None, note)
+
+    for _reading in (read_file, list_dir, glob, grep):
+        _reading.touches(_reads)
+    for _writing in (write_file, edit_file):
+        _writing.touches(_writes)
 
     # What the tools are made of.
 

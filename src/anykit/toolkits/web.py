@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from anykit.capabilities import Unavailable
-from anykit.tools import Bounds, ToolError, Toolkit, tool
+from anykit.tools import Bounds, PermissionRequest, ToolError, Toolkit, tool
 from anykit.transports import AddressGuard, AddressRefused, HttpClient, HttpStream
 from anykit.transports.guard import host_name, literal
 
@@ -142,6 +142,8 @@ class Web(Toolkit):
             raise ToolError(f"the page did not come within {limit:g} s") from None
         except Unavailable as error:
             raise ToolError(error.message) from None
+
+    fetch.touches(lambda arguments: [PermissionRequest("network", arguments["url"])])
 
     async def _page(self, answer: HttpStream) -> _Page:
         """Read as much as is allowed. Raises `ToolError` for an error status and for what is no text."""

@@ -12,7 +12,7 @@ import logging
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 from anykit.capabilities import (
     Annotations,
@@ -44,6 +44,8 @@ log = logging.getLogger("anykit.tools")
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
+
+Touches: TypeAlias = Callable[[JsonObject], Sequence[PermissionRequest]]
 
 CALL_TIMEOUT = 120.0
 """Seconds that a call may take where neither caller, tool nor peer says less."""
@@ -333,6 +335,7 @@ class FunctionTool(Tool, Generic[P, R]):
         self.signature = signature
         self.method = method
         self._instance = instance
+        self._touches: Touches | None = None
         functools.update_wrapper(cast(Any, self), function, updated=())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -359,13 +362,27 @@ class FunctionTool(Tool, Generic[P, R]):
         twin: FunctionTool[Any, R] = FunctionTool(
             self.function, self._spec, self.signature, method=True, instance=instance
         )
-        twin._arguments, twin._output = self.validator, self.output_validator
+        twin._arguments, twin._output, twin._touches = self.validator, self.output_validator, self._touches
         return twin
 
     def of_toolkit(self, toolkit: str) -> FunctionTool[P, R]:
         """The same tool as a member of `toolkit`."""
         spec = self._spec.model_copy(update={"toolkit": toolkit, "kind": "toolkit"})
-        return FunctionTool(self.function, spec, self.signature, method=self.method)
+        twin = FunctionTool(self.function, spec, self.signature, method=self.method)
+        twin._touches = self._touches
+        return twin
+
+    def touches(self, asked: Touches) -> Touches:
+        """Say what a call with given arguments is about to touch; usable as a decorator.
+
+        The function takes the arguments as they came, valid, and gives permission requests.
+        """
+        self._touches = asked
+        return asked
+
+    def preflight(self, request: InvocableRequest) -> Sequence[PermissionRequest]:
+        """What `touches` says."""
+        return () if self._touches is None else self._touches(request.input)
 
     @property
     def may_ask(self) -> bool:
