@@ -344,3 +344,17 @@ def test_ctrl_c_at_a_question_ends_it_at_once(folder: Path) -> None:
     assert code == 130
     assert "Traceback" not in shown
     assert whoami().code == 3
+
+
+def test_what_the_file_says_is_not_asked_for_and_goes_over_what_is_kept(folder: Path) -> None:
+    (folder / "anykit.toml").write_text(
+        'sources = ["tickets.py"]\n[toolkits.tickets.config]\nurl = "http://file"\nlimit = 2\n'
+    )
+    assert anykit("configure", "tickets", "--secret", "api_key", stdin="k1\n").code == 0
+    assert anykit("call", "whoami").out == "http://file k1 2 [] False\n"
+    done = anykit("configure", "tickets", "limit=9", "verbose=true")
+    assert done.code == 0
+    assert "warning: limit is set in the file too, and the file wins" in done.err
+    assert anykit("call", "whoami").out == "http://file k1 2 [] True\n"
+    (folder / "anykit.toml").write_text('sources = ["tickets.py"]\n[toolkits.tickets.config]\nurl = "http://file"\n')
+    assert anykit("call", "whoami").out == "http://file k1 9 [] True\n"

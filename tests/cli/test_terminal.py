@@ -143,3 +143,11 @@ def test_a_question_goes_to_stderr_and_takes_one_line() -> None:
 )
 def test_somebody_can_be_asked_only_at_a_terminal(terminal: bool, no_input: bool, interactive: bool) -> None:
     assert Screen(terminal=terminal, no_input=no_input).terminal.interactive is interactive
+
+
+def test_json_cannot_steer_the_terminal_and_stays_the_same_json() -> None:
+    value = {"\x9b31m": ["\x1b[2J", "\x7f", "\u202e", "\u2028", "ok\nline"]}
+    screen = Screen(terminal=True)
+    screen.terminal.write_json(value)
+    assert json.loads(screen.out) == value
+    assert not set(screen.out) & {"\x1b", "\x7f", "\x9b", "\u202e"}

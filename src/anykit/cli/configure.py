@@ -101,7 +101,7 @@ async def _configure(invocation: Invocation, name: str, wish: Wish, *, template:
             if unset:
                 return _say_unset(terminal, name, await place.unconfigure(name))
             stored = await place.stored(name)
-            config = Asking(terminal, row, wish).configuration(stored)
+            config = Asking(terminal, row, wish, place.said(name)).configuration(stored)
             answer = await place.configure(row, config)
     except UnknownToolkit as error:
         raise not_found(error.message, code="unknown_toolkit") from None
@@ -141,6 +141,8 @@ class Asking:
     terminal: Terminal
     row: ToolkitRow
     wish: Wish
+    said: JsonObject
+    """What the file says: nobody is asked for that, and nothing that is typed changes it."""
     form: Form = field(init=False)
 
     def __post_init__(self) -> None:
@@ -159,7 +161,8 @@ class Asking:
         config = merge_masked(self.row.schema, config, stored)
         if self.terminal.interactive and not self.wish.says_something:
             for one in self.form.fields:
-                self._ask(config, one)
+                if one.path[0] not in self.said:
+                    self._ask(config, one)
             return config
         missing = self._missing(config)
         for one in missing:
@@ -177,6 +180,8 @@ class Asking:
             path = path_of(self.form, one.name)
             if not self.form.takes(path):
                 raise unknown_field(self.form, one.name, what)
+            if path[0] in self.said:
+                self.terminal.warn(f"{path[0]} is set in the file too, and the file wins")
             if self.form.is_secret(path) and not has_reference(one.text) and one.text not in ("", "null"):
                 self.terminal.warn(
                     f"{one.name} is a secret, and a command line is seen by others and kept in the shell's history;"
@@ -224,7 +229,7 @@ class Asking:
     # what is missing
 
     def _missing(self, config: JsonObject) -> list[Field]:
-        return [one for one in self.form.fields if one.required and not _has(config, one.path)]
+        return [one for one in self.form.fields if one.required and not _has({**config, **self.said}, one.path)]
 
     def _too_little(self, missing: Sequence[Field]) -> CommandError:
         named = ", ".join(f"{one.name!r} (secret)" if one.secret else repr(one.name) for one in missing)

@@ -259,9 +259,14 @@ class LocalPlace:
             return {}
         return (await self.bench.configurations.load()).get(toolkit, {})
 
-    async def configure(self, toolkit: ToolkitRow, config: Json) -> Configured:
+    def said(self, toolkit: str) -> JsonObject:
+        """See `Place`."""
+        table = self.bench.config.toolkits.get(toolkit)
+        return {} if table is None or table.config is None else table.config
+
+    async def configure(self, toolkit: ToolkitRow, config: JsonObject) -> Configured:
         """See `Place`. What is kept holds the references, what is applied holds what they mean."""
-        resolved = resolved_config(config, None, self.bench.config.folder)
+        resolved = resolved_config({**config, **self.said(toolkit.name)}, None, self.bench.config.folder)
         answer = await self._session.configure(toolkit.name, resolved, keep=False)
         await keep(self.bench, toolkit, config)
         return answer

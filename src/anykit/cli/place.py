@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from anykit.capabilities import Event, Json, JsonObject
+from anykit.capabilities import Event, JsonObject
 from anykit.runtime import Configured
 from anykit.tools import ToolResult
 
@@ -198,8 +198,12 @@ class Place(Protocol):
         """The configuration that is kept for a toolkit, as it was written: with secrets, with references; {} for none."""
         ...
 
-    async def configure(self, toolkit: ToolkitRow, config: Json) -> Configured:
-        """Apply a configuration as the operator wrote it, and keep it."""
+    def said(self, toolkit: str) -> JsonObject:
+        """What the file says of a toolkit's configuration; that goes over what is kept."""
+        ...
+
+    async def configure(self, toolkit: ToolkitRow, config: JsonObject) -> Configured:
+        """Apply a configuration as the operator wrote it, with what the file says over it, and keep it."""
         ...
 
     async def unconfigure(self, toolkit: str) -> bool:

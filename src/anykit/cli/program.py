@@ -22,7 +22,7 @@ from anykit import __version__
 from .errors import CommandError, Exit, usage
 from .flags import GLOBAL, SWITCHES, TAKES_VALUE, Flag, taken
 from .invocation import Invocation, LogLines
-from .terminal import Streams, Terminal
+from .terminal import OutputClosed, Streams, Terminal
 
 Run = Callable[..., int]
 
@@ -74,7 +74,7 @@ def execute(
     try:
         code = _guarded(list(argv), streams)
         streams.stdout.flush()
-    except BrokenPipeError:
+    except (OutputClosed, BrokenPipeError):
         _forget_stdout(streams.stdout)
         return Exit.OK
     return code
@@ -90,7 +90,7 @@ def _guarded(argv: list[str], streams: Streams) -> int:
     except KeyboardInterrupt:
         terminal.error(CommandError("interrupted"))
         return Exit.INTERRUPTED
-    except BrokenPipeError:
+    except OutputClosed:
         raise
     except Exception as error:
         if "-v" in argv or "-vv" in argv or "--verbose" in argv:

@@ -20,7 +20,6 @@ from anykit.capabilities import (
     InvalidInput,
     InvocableRequest,
     InvocableResult,
-    Json,
     JsonObject,
     Suspension,
     Unavailable,
@@ -177,7 +176,11 @@ class RemotePlace:
         """See `Place`."""
         return (await self._kept.load()).get(toolkit, {})
 
-    async def configure(self, toolkit: ToolkitRow, config: Json) -> Configured:
+    def said(self, toolkit: str) -> JsonObject:
+        """Nothing: the file is not about this host."""
+        return {}
+
+    async def configure(self, toolkit: ToolkitRow, config: JsonObject) -> Configured:
         """See `Place`."""
         resolved = resolved_config(config, None, Path.cwd())
         try:

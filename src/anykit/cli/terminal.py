@@ -29,6 +29,10 @@ _STATES = {"ready": "green", "yes": "green", "failed": "red", "no": "yellow", "c
 """Words that have a colour in tables."""
 
 
+class OutputClosed(Exception):
+    """Nobody reads stdout any more (`| head`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Streams:
     """stdin, stdout and stderr, and the environment."""
@@ -76,25 +80,33 @@ class Terminal:
         self._clear_progress()
         if self.stdout_is_terminal:
             text = cleaned(text)
-        self._streams.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        self._out(text if text.endswith("\n") else f"{text}\n")
 
     def write_json(self, value: Any) -> None:
         """A JSON value for stdout: indented for people, on one line for programs."""
         encoding = (getattr(self._streams.stdout, "encoding", None) or "utf-8").lower().replace("-", "")
         self._clear_progress()
         indent = 2 if self.stdout_is_terminal else None
-        self._streams.stdout.write(json.dumps(value, ensure_ascii=encoding != "utf8", indent=indent) + "\n")
+        text = json.dumps(value, ensure_ascii=encoding != "utf8", indent=indent)
+        # JSON has escapes of its own for what could steer a terminal; json.dumps leaves some of it as it is.
+        self._out(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+
+    def _out(self, text: str) -> None:
+        try:
+            self._streams.stdout.write(text)
+        except BrokenPipeError:
+            raise OutputClosed from None
 
     def heading(self, text: str) -> None:
         """A line above a table; only for people."""
         if self.stdout_is_terminal:
-            self._streams.stdout.write(f"{_styled(cleaned(text), 'bold', self._colored_out)}\n")
+            self._out(f"{_styled(cleaned(text), 'bold', self._colored_out)}\n")
 
     def write_title(self, name: str, kind: str) -> None:
         """A name and what it names."""
         self._clear_progress()
         line = f"{_styled(cleaned(name), 'bold', self._colored_out)}  {_styled(kind, 'dim', self._colored_out)}"
-        self._streams.stdout.write(f"{line}\n")
+        self._out(f"{line}\n")
 
     def write_styled(self, text: str, style: str) -> None:
         """A line of our own words, in a colour."""
@@ -106,7 +118,7 @@ class Terminal:
         cells = [[_cell(value) for value in row] for row in rows]
         if not self.stdout_is_terminal:
             for row in cells:
-                self._streams.stdout.write("\t".join(row) + "\n")
+                self._out("\t".join(row) + "\n")
             return
         self._aligned(columns, cells)
 
@@ -129,7 +141,10 @@ class Terminal:
             width=self.width,
             highlight=False,
         )
-        console.print(table)
+        try:
+            console.print(table)
+        except BrokenPipeError:
+            raise OutputClosed from None
 
     @property
     def width(self) -> int:
@@ -181,8 +196,8 @@ class Terminal:
     def print_styled(self, text: str) -> None:
         """A line for stdout made of our own words, colours in it."""
         self._clear_progress()
-        self._streams.stdout.write(f"{text}\n")
-        self._streams.stdout.flush()
+        self._out(f"{text}\n")
+        self.flush()
 
     def _say(self, text: str) -> None:
         self._clear_progress()
@@ -208,9 +223,12 @@ class Terminal:
             self._clear_progress()
 
     def flush(self) -> None:
-        """Hand on what was written. Raises `BrokenPipeError` where nobody reads stdout any more."""
+        """Hand on what was written. Raises `OutputClosed`."""
         self._clear_progress()
-        self._streams.stdout.flush()
+        try:
+            self._streams.stdout.flush()
+        except BrokenPipeError:
+            raise OutputClosed from None
 
     # questions
 
