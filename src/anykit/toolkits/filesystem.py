@@ -375,10 +375,12 @@ class Filesystem(Toolkit):
             )
         return Matches(found, searched, note is not None, note)
 
-    for _reading in (read_file, list_dir, glob, grep):
-        _reading.touches(_reads)
-    for _writing in (write_file, edit_file):
-        _writing.touches(_writes)
+    read_file.touches(_reads)
+    list_dir.touches(_reads)
+    glob.touches(_reads)
+    grep.touches(_reads)
+    write_file.touches(_writes)
+    edit_file.touches(_writes)
 
     # What the tools are made of.
 
