@@ -32,6 +32,6 @@ def run(
     env: Mapping[str, str] | None = None,
 ) -> int:
     """Run one command line and return its exit code. Streams and environment are the process's where not given."""
-    from .program import execute  # noqa: PLC0415 - so that Ctrl-C while it is imported is caught above
+    from . import program  # noqa: PLC0415 - so that Ctrl-C while it is imported is caught above
 
-    return execute(argv, stdin=stdin, stdout=stdout, stderr=stderr, env=env)
+    return program.run(argv, stdin=stdin, stdout=stdout, stderr=stderr, env=env)

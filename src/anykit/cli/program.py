@@ -55,7 +55,7 @@ VERBS = (
 )
 
 
-def execute(
+def run(
     argv: Sequence[str],
     *,
     stdin: TextIO | None = None,
