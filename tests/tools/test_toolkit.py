@@ -100,6 +100,15 @@ def test_two_tools_of_one_name_are_refused_at_definition_time() -> None:
             def two(self) -> None: ...
 
 
+@pytest.mark.parametrize("method", ["setup", "close", "emit"])
+def test_a_tool_cannot_stand_in_the_way_of_a_toolkits_life(method: str) -> None:
+    def work(self: object) -> None: ...
+
+    work.__qualname__ = "Kit.work"
+    with pytest.raises(TypeError, match=f"cannot be the method '{method}'"):
+        type("Kit", (Toolkit,), {method: tool(name=method)(work)})
+
+
 def test_only_a_tool_of_its_own_can_be_switched_off() -> None:
     with pytest.raises(ValueError, match="has no tool 'nope'; it has read, write"):
         Notes().disable("nope", "because")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anykit.capabilities import Answer, ExecutionFailed, Json, JsonObject, Outcome, Question, Suspended, Suspension
-from anykit.stores import RecordError, RecordStore, SecretStore
+from anykit.stores import RecordStore, SecretStore
 
 from .callers import Caller
 
@@ -229,8 +229,6 @@ class Suspensions:
     async def close(self) -> None:
         """End the parked calls: they die with the process."""
         await asyncio.gather(*(call.cancel() for call in list(self._parked.values())))
-        with contextlib.suppress(RecordError):
-            await self._records.flush()
 
 
 def new_id() -> str:

@@ -161,6 +161,10 @@ class Toolkit(Occupied):
             callback()
 
 
+_LIFE = frozenset(name for name in vars(Toolkit) if not name.startswith("__"))
+"""What a toolkit itself has: a tool of that name would stand in its way."""
+
+
 def _spec_of(cls: type[Toolkit]) -> ToolkitSpec:
     tools: dict[str, FunctionTool[..., Any]] = {}
     resources: dict[str, FunctionResource[..., Any]] = {}
@@ -174,6 +178,11 @@ def _spec_of(cls: type[Toolkit]) -> ToolkitSpec:
             value = inspect.getattr_static(cls, attribute, None)
             if isinstance(value, FunctionTool):
                 found = cast(FunctionTool[..., Any], value)
+                if attribute in _LIFE:
+                    raise TypeError(
+                        f"toolkit {cls.name}: a tool cannot be the method {attribute!r}, which is part of a toolkit's "
+                        f"life; call the method otherwise and the tool @tool(name={attribute!r})"
+                    )
                 if found.name in tools:
                     raise TypeError(f"toolkit {cls.name} has two tools named {found.name!r}")
                 tools[found.name] = found.of_toolkit(cls.name)
