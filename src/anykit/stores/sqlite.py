@@ -191,9 +191,6 @@ class SqliteRecords:
         return self._dropped_here + self._dropped_there
 
     async def flush(self) -> None:
-        self._check_open()
-        if self._writer is None:
-            return  # nothing was ever written: looking must not make a file
         await self._write(lambda connection: None)
 
     async def close(self) -> None:
