@@ -281,6 +281,7 @@ class ToolAgent(AgentExecutor):
             else TaskState.TASK_STATE_INPUT_REQUIRED
         )
         metadata: JsonObject = {TOOL_KEY: tool, QUESTION_KEY: question.id, EXPIRES_KEY: question.expires_at or 0}
+        running.relay.pause()
         self._relays[talk.task_id] = running.relay
         while len(self._relays) > RELAYS:
             self._relays.popitem(last=False)

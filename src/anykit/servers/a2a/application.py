@@ -218,7 +218,10 @@ class SafeHandler(RequestHandler):
         return await _safely(self._inner.on_get_extended_agent_card(params, context))
 
     async def _open(self, params: SendMessageRequest, context: ServerCallContext) -> None:
-        """Refuse a message to a task that is over or at work: it would be lost without a word."""
+        """Refuse a message to a task that is over or at work, where it would be lost without a word.
+
+        One that names a task alone gets its context, for which the SDK would make up a new one.
+        """
         if not params.message.task_id:
             return
         task = await _safely(self._tasks.get(params.message.task_id, context))
@@ -233,6 +236,7 @@ class SafeHandler(RequestHandler):
             raise UnsupportedOperationError(
                 message=f"task {task.id} is {state} and takes no message now; wait for it, or cancel it"
             )
+        params.message.context_id = params.message.context_id or task.context_id
 
 
 async def _safely(work: Awaitable[Result]) -> Result:

@@ -31,8 +31,13 @@ METHODS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Methods of 1.0 and their names in 0.3."""
 
+STREAMS: Final = frozenset({"message/stream", "tasks/resubscribe"})
+"""Methods of 0.3 that answer with a stream."""
 WITHOUT_A_WORD: Final = frozenset({"input-required", "auth-required", "rejected", "unknown"})
 """States that the contract of the dialect does not know: it asks again until it reads completed, failed or canceled."""
+WAITING_STATES: Final = frozenset(
+    {"input-required", "auth-required", "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED"}
+)
 TOLD: Final = 4096
 
 
@@ -165,3 +170,26 @@ def _rest_part(part: Json) -> Json:
                 renamed[theirs] = renamed.pop(ours)
         said["file"] = renamed
     return said
+
+
+# streams of 0.3
+
+
+def with_final(event: JsonObject) -> JsonObject:
+    """A stream's event of 0.3 that is `final` where the task begins to wait: the stream ends there (0.3.0, 7.2.3).
+
+    The SDK says it of tasks that are over only.
+    """
+    result: object = event.get("result")
+    if isinstance(result, dict):
+        return {**event, "result": with_final(cast(JsonObject, result))}
+    update: object = event.get("statusUpdate")
+    if isinstance(update, dict):
+        return {**event, "statusUpdate": _final(cast(JsonObject, update))}
+    return _final(event) if event.get("kind") == "status-update" else event
+
+
+def _final(update: JsonObject) -> JsonObject:
+    status: object = update.get("status")
+    state: object = cast(JsonObject, status).get("state") if isinstance(status, dict) else None
+    return {**update, "final": True} if state in WAITING_STATES else update

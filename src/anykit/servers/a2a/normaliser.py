@@ -17,7 +17,17 @@ from anykit.schema import is_json, json_faults
 from anykit.servers.identity import App, Message, Receive, Scope, Send, headers_named
 from anykit.tools import to_json
 
-from .dialects import VERSION_HEADER, Told, is_toolnexus, of_toolnexus, rest_03, without_empty_ids
+from .dialects import (
+    STREAMS,
+    VERSION_HEADER,
+    WAITING_STATES,
+    Told,
+    is_toolnexus,
+    of_toolnexus,
+    rest_03,
+    with_final,
+    without_empty_ids,
+)
 from .parts import EXACT, inexact
 
 BODY: Final = 8 * 1024 * 1024
@@ -30,6 +40,7 @@ PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 INVALID_PARAMS: Final = -32602
 
+_WAITS: Final = tuple(state.encode() for state in sorted(WAITING_STATES))
 _STATUS: Final[Mapping[int, tuple[int, str, str]]] = {
     PARSE_ERROR: (400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
     INVALID_REQUEST: (400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
@@ -71,7 +82,8 @@ class Normaliser:
             path = self._prefix
             scope = {**scope, "path": path, "raw_path": path.encode()}
         if scope["method"] != "POST":
-            await self._app(scope, receive, send)
+            below = path.startswith(f"{self._prefix}/v1/")
+            await self._app(scope, receive, _final_events(send) if below and path.endswith(":subscribe") else send)
         elif path == self._prefix:
             await self._rpc(scope, receive, send)
         else:
@@ -97,8 +109,10 @@ class Normaliser:
         except Refused as refused:
             await _refuse_rpc(send, refused, refused.answered if answered is None else answered)
             return
-        if (dialect and request["method"] == "GetTask") or (dialect and request["method"] == "SendMessage"):
+        if dialect and request["method"] in ("GetTask", "SendMessage"):
             send = _Answer(send, self._told.translate).send
+        elif changed["method"] in STREAMS:
+            send = _final_events(send)
         await self._app(scope, replayed(text if changed is request else to_json(changed).encode(), receive), send)
 
     # HTTP+JSON
@@ -106,6 +120,9 @@ class Normaliser:
     async def _rest(self, scope: Scope, receive: Receive, send: Send, path: str) -> None:
         try:
             text = await self._body(scope, receive)
+            old = path.startswith("/v1/")
+            if old and path.endswith((":stream", ":subscribe")):
+                send = _final_events(send)
             if not text.strip():
                 await self._app(scope, replayed(text, receive), send)
                 return
@@ -113,7 +130,6 @@ class Normaliser:
             if not isinstance(value, dict):
                 raise Refused(INVALID_REQUEST, "the body has to be an object")
             body = cast(JsonObject, value)
-            old = path.startswith("/v1/")
             changed = rest_03(body) if old else body
             changed = _checked(changed, (), "content" if old else "parts")
         except Refused as refused:
@@ -174,6 +190,32 @@ class _Answer:
         headers = [*kept, (b"content-length", str(len(body)).encode())]
         await self._send({**self._start, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})
+
+
+def _final_events(send: Send) -> Send:
+    """A stream of 0.3 whose events say `final` where it ends."""
+
+    async def sending(message: Message) -> None:
+        body: bytes = message.get("body", b"")
+        if message["type"] == "http.response.body" and any(word in body for word in _WAITS):
+            lines = body.split(b"\n")
+            message = {**message, "body": b"\n".join(_final_line(line) for line in lines)}
+        await send(message)
+
+    return sending
+
+
+def _final_line(line: bytes) -> bytes:
+    if not line.startswith(b"data:") or not any(word in line for word in _WAITS):
+        return line
+    try:
+        event: object = json.loads(line[5:])
+    except ValueError:
+        return line
+    if not isinstance(event, dict):
+        return line
+    ending = b"\r" if line.endswith(b"\r") else b""
+    return b"data: " + to_json(with_final(cast(JsonObject, event))).encode() + ending
 
 
 def read(text: bytes) -> Json:

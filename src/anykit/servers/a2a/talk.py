@@ -106,6 +106,7 @@ class Relay:
         self._events: deque[Event] = deque()
         self._wake = asyncio.Event()
         self._ending = False
+        self._paused = False
         self._pump: asyncio.Task[None] | None = None
         self._last_progress = 0.0
         self._begun: dict[str, str] = {}
@@ -115,7 +116,7 @@ class Relay:
 
     def emit(self, event: Event) -> None:
         """Hear an event of the call; on the loop's thread."""
-        if isinstance(event, Log) and event.level == "debug":
+        if self._paused or (isinstance(event, Log) and event.level == "debug"):
             return
         last = self._events[-1] if self._events else None
         if isinstance(event, Progress) and isinstance(last, Progress):
@@ -156,6 +157,11 @@ class Relay:
     def follow(self, talk: Talk) -> None:
         """The rest is said there."""
         self._talk = talk
+        self._paused = False
+
+    def pause(self) -> None:
+        """The call waits for an answer: what it says before the task goes on is not of the task."""
+        self._paused = True
 
     async def drain(self) -> None:
         """Say what was heard so far."""
