@@ -169,7 +169,7 @@ class Connection:
     # lines
 
     def receive(self, line: bytes | Oversized) -> None:
-        """Take one line from the agent."""
+        """Take one line from the agent, and start what it asks for."""
         if self.over:
             return
         for event in self.wire.receive(line, self._clock()):

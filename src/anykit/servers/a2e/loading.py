@@ -49,6 +49,9 @@ class PluginProblem:
     name: str
     reason: str
 
+    def __str__(self) -> str:
+        return f"plugin {self.name} is left out: {self.reason}"
+
 
 def load_plugins(entries: Iterable[object]) -> tuple[list[PluginClass], list[PluginProblem]]:
     """Import the plugins that are enabled, highest priority first; ties stay in the order of the list.
@@ -67,8 +70,8 @@ def load_plugins(entries: Iterable[object]) -> tuple[list[PluginClass], list[Plu
                 found.append(loaded)
         except Exception as error:
             reason = str(error) if isinstance(error, _Unusable) else f"{type(error).__name__}: {error}"
-            log.warning("plugin %s is left out: %s", name, reason)
             problems.append(PluginProblem(name, reason))
+            log.warning("%s", problems[-1])
     found.sort(key=lambda plugin: -plugin.priority)
     return found, problems
 

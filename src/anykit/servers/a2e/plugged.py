@@ -120,7 +120,8 @@ class Plugin:
     async def _run(self, method: Callable[..., Any], *args: Any) -> Any:
         if inspect.iscoroutinefunction(method):
             return await method(*args)
-        value = await SHARED.run(functools.partial(method, *args), key=self)
+        value = await SHARED.run(functools.partial(method, *args), key=self.plugin.kind)
+        await asyncio.sleep(0)  # what it said in its thread goes first
         return await value if inspect.isawaitable(value) else value
 
     async def close(self) -> None:

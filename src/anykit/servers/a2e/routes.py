@@ -250,14 +250,13 @@ class A2EApp:
         await _answer(send, 200, b'{"session_id":"%b"}' % session.id.encode())
 
     async def _delete(self, scope: Scope, send: Send) -> None:
-        session = await self._find(scope, send)
+        session = await self._find(_header(scope["headers"], b"x-session-id"), send)
         if session is not None:
             self.drop(session)
             await _answer(send, 200, _OK)
 
-    async def _find(self, scope: Scope, send: Send, *, finished: bool = False) -> HttpSession | None:
+    async def _find(self, given: bytes | None, send: Send, *, finished: bool = False) -> HttpSession | None:
         """The session that a request names; None once the error is sent."""
-        given = _header(scope["headers"], b"x-session-id")
         if not given:
             await _answer(send, 400, b'{"detail":"Missing X-Session-Id"}')
             return None
@@ -351,11 +350,16 @@ class A2EApp:
     # messages
 
     async def _send(self, scope: Scope, receive: Receive, send: Send) -> None:
-        session = await self._find(scope, send)
+        given = declared = None
+        for key, value in scope["headers"]:
+            if key == b"x-session-id":
+                given = value
+            elif key == b"content-length":
+                declared = value
+        session = await self._find(given, send)
         if session is None:
             return
         limit = self.limits.body
-        declared = _header(scope["headers"], b"content-length")
         if declared is not None and declared.isdigit() and int(declared) > limit:
             await _too_large(send, limit)
             return
@@ -404,7 +408,7 @@ class A2EApp:
         return fits
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        session = await self._find(scope, send, finished=True)
+        session = await self._find(_header(scope["headers"], b"x-session-id"), send, finished=True)
         if session is None:
             return
         last = _header(scope["headers"], b"last-event-id")
