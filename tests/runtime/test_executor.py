@@ -136,9 +136,12 @@ async def test_events_come_in_order_from_threads_too_and_none_after_the_end() ->
         kept.append(context)
         return "done"
 
-    outcome = await Bench(functions(count)).session().run("count", {}, CallOptions(emit=heard.append))
-    assert isinstance(outcome, Completed)
-    assert heard == [Progress(0, 3), Progress(1, 3), Progress(2, 3)]
+    session = Bench(functions(count)).session()
+    for _ in range(5):  # also once it is known to be quick
+        heard.clear()
+        outcome = await session.run("count", {}, CallOptions(emit=heard.append))
+        assert isinstance(outcome, Completed)
+        assert heard == [Progress(0, 3), Progress(1, 3), Progress(2, 3)]
     kept[0].emit(Progress(9))
     await asyncio.sleep(0)
     assert len(heard) == 3

@@ -135,9 +135,9 @@ async def test_a_function_that_was_quick_and_is_not_any_more_leaves_the_loop_fre
         return "done"
 
     for _ in range(3):
-        assert await threads.run(work, key="k") == "done"
+        assert await threads.run(work, key="k", on_the_spot=True) == "done"
     slow = True
-    call = asyncio.ensure_future(threads.run(work, key="k"))
+    call = asyncio.ensure_future(threads.run(work, key="k", on_the_spot=True))
     # The loop goes on while it runs: this very line is reached, and opens its gate.
     await asyncio.sleep(0)
     assert not call.done()

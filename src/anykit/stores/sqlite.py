@@ -35,6 +35,8 @@ HOUSEKEEPING = 60.0
 """Seconds between two removals of what is over."""
 RETRY = 1.0
 """Seconds until rows that could not be written are tried again."""
+JOIN_TIMEOUT = 5.0
+"""Seconds that closing waits for a read that still runs."""
 
 
 class _Job:
@@ -202,6 +204,7 @@ class SqliteRecords:
                 self._writes.put(self._closing)
             if self._reader is not None:
                 self._reads.put(None)
+                await asyncio.to_thread(self._reader.join, JOIN_TIMEOUT)
         with contextlib.suppress(RecordError):  # logged where it happened; there is nothing left to do about it
             await self._closing.done()
 

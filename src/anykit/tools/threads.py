@@ -79,14 +79,16 @@ class Threads:
         key: object,
         limit: int = PER_TOOL,
         done: Callable[[], None] | None = None,
+        on_the_spot: bool = False,
     ) -> Returned:
         """Run `call` in a thread, at most `limit` at a time for one `key`; context variables are copied in.
 
         `done` is called in the thread once the call has really ended, also after its caller was cancelled, and at once
-        where the call never starts. Raises `Busy` where threads and queue are full, and whatever `call` raises.
+        where the call never starts. With `on_the_spot` a call known to be quick may be waited for without a turn of the
+        loop: only for what tells the loop nothing meanwhile, since that would come after the result. Raises `Busy` where threads and queue are full, and whatever `call` raises.
         """
         job = _Job(call, key=key, limit=limit, done=done)
-        if key in self._quick:
+        if on_the_spot and key in self._quick:
             job.moment = threading.Lock()
             job.moment.acquire()
         with self._lock:

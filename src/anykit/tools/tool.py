@@ -420,6 +420,7 @@ class FunctionTool(Tool, Generic[P, R]):
             key=self.function,
             limit=self._spec.concurrency,
             done=None if user is None else user.leave,
+            on_the_spot=user is None and self.signature.context_parameter is None,
         )
         if inspect.isawaitable(value):  # a plain function around a coroutine function
             value = await value
