@@ -231,6 +231,8 @@ class WebAgent:
         self.http = http
         self.url = f"{url}{prefix}"
         self.session_id = ""
+        self.extra: dict[str, str] = {}
+        """Headers of every request."""
         self.heard: list[Fields] = []
         self.ids: list[int] = []
         self._arrived = asyncio.Event()
@@ -240,10 +242,10 @@ class WebAgent:
 
     @property
     def headers(self) -> dict[str, str]:
-        return {"X-Session-Id": self.session_id}
+        return {"X-Session-Id": self.session_id, **self.extra}
 
     async def open(self) -> str:
-        async with self.http.post(f"{self.url}/session") as reply:
+        async with self.http.post(f"{self.url}/session", headers=self.extra) as reply:
             assert reply.status == 200
             self.session_id = (await reply.json())["session_id"]
         return self.session_id
@@ -336,7 +338,7 @@ class Web:
 
 
 @contextlib.asynccontextmanager
-async def served(host: A2EHost, **options: Any) -> AsyncGenerator[Web, None]:
+async def served(host: A2EHost, /, **options: Any) -> AsyncGenerator[Web, None]:
     """A server on a free port of 127.0.0.1."""
     listening: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
     mount = a2e_mount(host)

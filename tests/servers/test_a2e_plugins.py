@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from anykit.servers.a2e import A2EHost, A2EPlugin, ToolkitPlugin, ToolPlugin
-from anykit.wire.a2e import (
+from anykit.a2e import (
     A2EError,
     A2EEvent,
+    A2EHost,
+    A2EPlugin,
     ToolCallRequest,
     ToolCallResponse,
     ToolDefinition,
@@ -24,12 +25,13 @@ from anykit.wire.a2e import (
     ToolkitDefinition,
     ToolkitListRequest,
     ToolkitListResponse,
+    ToolkitPlugin,
     ToolListRequest,
     ToolListResponse,
     ToolParameter,
+    ToolPlugin,
     ToolResult,
 )
-from servers.agents import WAIT, add, agent_of, connected, echo, make_bench, make_host
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from anykit.servers import Address, Mount, Server, TokenRequired, a2e_mount
+from anykit.servers import Address, Mount, Server, TokenRequired, Ways, a2e_mount
 from anykit.servers.http import bind
 from anykit.servers.identity import Receive, Scope, Send
 from servers.agents import WAIT, WebAgent, make_host, served
@@ -185,6 +185,54 @@ async def test_a_head_that_does_not_end_ends_the_connection() -> None:
         agent = await web.session()
         for _ in range(30):  # heads are counted one by one
             assert (await agent.post(b'{"type":"ping"}' + b" " * 8000))[0] == 200
+
+
+def outward() -> str | None:
+    """An address of this machine that is not loopback, where it has one. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return None
+        address = str(probe.getsockname()[0])
+    return None if address.startswith("127.") else address
+
+
+async def test_a_secret_does_not_travel_in_the_open() -> None:
+    address = outward()
+    if address is None:
+        pytest.skip("this machine has no address but loopback")
+    async with served(make_host(token="t"), host="0.0.0.0", token="t") as web:
+        secret = {"toolkit_name": "notes", "config": {"shelf": "a", "key": "hunter2"}}
+        near = WebAgent(web.http, f"http://127.0.0.1:{web.address.port}")
+        far = WebAgent(web.http, f"http://{address}:{web.address.port}")
+        for agent in (near, far):
+            await agent.open()
+            await agent.listen()
+            await agent.handshake(token="t")
+        refused = await far.ask("toolkit/configure/req", **secret)
+        assert (refused["code"], refused["detail"]["reason"]) == ("unauthorized", "insecure_transport")
+        assert (await near.ask("toolkit/configure/req", **secret))["status"] == "ok"
+        for agent in (near, far):
+            await agent.hang_up()
+        async with web.http.get(f"{far.url}/health", headers={"Host": "evil.example"}) as reply:
+            assert reply.status == 421
+
+
+async def test_behind_a_trusted_proxy_its_word_counts() -> None:
+    host = make_host()
+    mount = a2e_mount(host, ways=Ways(["127.0.0.1"]))
+    async with Running(mount) as web:
+        for proto, status in (("https", "toolkit/configure/resp"), ("http", "error"), (None, "error")):
+            agent = WebAgent(web.http, web.address.url)
+            agent.extra = {"X-Forwarded-Proto": proto} if proto else {}
+            await agent.open()
+            await agent.listen()
+            await agent.handshake()
+            config = {"shelf": "a", "key": "hunter2"}
+            reply = await agent.ask("toolkit/configure/req", toolkit_name="notes", config=config)
+            assert reply["type"] == status
+            await agent.hang_up()
 
 
 async def test_over_tls_and_on_ipv6(tmp_path: Path) -> None:
