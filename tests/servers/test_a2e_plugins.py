@@ -32,6 +32,7 @@ from anykit.a2e import (
     ToolPlugin,
     ToolResult,
 )
+from servers.agents import WAIT, add, agent_of, connected, echo, make_bench, make_host
 
 pytestmark = pytest.mark.anyio
 
