@@ -136,6 +136,10 @@ class AppConfig(_Table):
 
     schema_: str | None = Field(default=None, alias="$schema", description="For editors.")
     sources: list[str | SourceConfig] = Field(default=[], description="Where capabilities come from.")
+    agents: dict[str, JsonObject] = Field(
+        default={},
+        description="A2A agents by name: `card`, `headers`, `timeout` and `pollEvery` in milliseconds, `enabled`.",
+    )
     data_dir: str | None = Field(default=None, description="Where records and secrets lie.")
     toolkits: dict[str, ToolkitConfig] = Field(default={}, description="What the operator says about each toolkit.")
     bounds: BoundsConfig = Field(default_factory=BoundsConfig, description="What no caller can go beyond.")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from anykit.capabilities import CapabilityProvider, Invocable
+from anykit.capabilities import CapabilityProvider, Invocable, JsonObject
 from anykit.runtime import Source, clean
 from anykit.schema import SignatureError
 from anykit.sources import FunctionSource, Loaded, LoadError, load_module, objects_of
@@ -22,6 +22,7 @@ from anykit.stores import UnresolvedReference, resolve, resolve_all
 from anykit.tools import FunctionPrompt, FunctionResource, FunctionTool, Tool, Toolkit, tool
 
 from .config import ConfigError, SourceConfig
+from .probing import Undecided
 
 Named: TypeAlias = object
 """What may be given as a source: a function, tool, resource, prompt, toolkit, provider, module, path, URL or table."""
@@ -148,7 +149,9 @@ def expand(config: SourceConfig, opening: Opening) -> SourceConfig:
 def _find_kind(config: SourceConfig, opening: Opening) -> Source:
     kind = config.kind
     if kind is None:
-        kind = "a2e" if config.url or config.command else _kind_of(config.target or "", opening)
+        kind = "a2e" if config.command else _kind_of(config.url or config.target or "", opening)
+    if kind == "url":
+        return _of_url(config, opening)
     if kind == "python":
         return _of_python(config.target or "", opening)
     if kind == "builtin":
@@ -160,13 +163,53 @@ def _find_kind(config: SourceConfig, opening: Opening) -> Source:
     return opener(config, opening)
 
 
+def _of_url(config: SourceConfig, opening: Opening) -> Source:
+    """A URL of which nothing more is known: it is asked what it is once the workbench starts."""
+    url = str(config.url or config.target)
+
+    def decide(kind: str) -> Source:
+        return _find_kind(config.model_copy(update={"kind": kind, "url": url}), opening)
+
+    headers = {} if config.token is None else {"authorization": f"Bearer {config.token.get_secret_value()}"}
+    provider = Undecided(url, headers=headers, decide=decide, timeout=opening.connect_timeout)
+    return Source(config.name or _stem(url), "unknown", provider, location=url)
+
+
+def agent_source(agent: Any, opening: Opening) -> Source:
+    """An A2A agent as a source."""
+    from anykit.sources.a2a import A2ASource  # noqa: PLC0415 - only those who use agents pay for A2A
+
+    provider = A2ASource(agent, connect_timeout=opening.connect_timeout)
+    return Source(provider.name, "a2a", provider, location=agent.where)
+
+
+def agents_of(blocks: Mapping[str, JsonObject], opening: Opening) -> list[Source]:
+    """The sources of an `agents` block; one that is wrong is listed as failed."""
+    if not blocks:
+        return []
+    from anykit.sources.a2a import configured_agent, is_enabled  # noqa: PLC0415 - as above
+
+    sources: list[Source] = []
+    for id, block in blocks.items():
+        if not is_enabled(block):
+            sources.append(Source(id, "a2a", disabled="switched off in the configuration"))
+            continue
+        try:
+            made = configured_agent(id, block, env=opening.env, base_dir=opening.folder)
+        except ValueError as error:
+            sources.append(Source(id, "a2a", failed=str(error)))
+            continue
+        sources.append(replace(agent_source(made, opening), name=id))
+    return sources
+
+
 def _kind_of(target: str, opening: Opening) -> str:
     if not target:
         raise ConfigError("a source needs a `target`, a `url` or a `command`")
     if target.startswith("anykit:"):
         return "builtin"
     if _URL.match(target):
-        return "a2e"
+        return "url"
     path, _, _ = _split(target)
     if path.endswith(".py"):
         return "python"

@@ -59,7 +59,18 @@ from anykit.tools import Bounds, Tool, ToolResult, tool_result
 
 from .config import AppConfig, parse_config, read_config
 from .configurations import Configurations
-from .opening import Named, Opening, as_tool, builtin_toolkits, open_source, opened, source_openers
+from .opening import (
+    Named,
+    Opening,
+    agent_source,
+    agents_of,
+    as_tool,
+    builtin_toolkits,
+    open_source,
+    opened,
+    source_openers,
+)
+from .probing import Undecided
 
 REGISTERED = "registered"
 """The source that `register` puts tools into."""
@@ -86,6 +97,7 @@ class SourceView:
 class Workbench:
     """One toolbox. Give it functions, tools, toolkits, providers, paths and URLs; use it as a context manager.
 
+    `agents` are A2A agents (`anykit.a2a.agent`); one that is away costs only itself.
     `config` is a file, an `AppConfig` or the same as a dict; None reads no file. `data_dir` is where records and
     secrets lie, by default the platform's folder. `settle` is how many seconds entering waits for sources that connect;
     those still without a verdict go on. `wait_for` answers questions of tools on the spot; without it a call that asks
@@ -95,6 +107,7 @@ class Workbench:
     def __init__(
         self,
         *sources: Named,
+        agents: Sequence[Any] = (),
         extra_tools: Sequence[Named] = (),
         config: AppConfig | Mapping[str, Any] | str | os.PathLike[str] | None = None,
         data_dir: str | os.PathLike[str] | None = None,
@@ -106,6 +119,7 @@ class Workbench:
     ) -> None:
         self.config = _config_of(config).for_environment(environment)
         self._given = (*sources, *extra_tools)
+        self._agents = tuple(agents)
         self._settle = settle
         self._explicit_data = data_dir is not None or self.config.data_dir is not None or bool(project)
         folder = data_dir if data_dir is not None else self._data_dir_of_file()
@@ -150,22 +164,44 @@ class Workbench:
         opening = self._opening()
         given = [*self.config.sources, *self._given]
         sources = opened(given, opening)
+        sources += agents_of(self.config.agents, opening)
+        sources += [agent_source(agent, opening) for agent in self._agents]
         added = self.catalog.add(*map(self._without_disabled, sources))
         for source in added:
-            if isinstance(source.provider, Connected) and source.disabled is None:
-                await source.provider.start()
+            await self._connect(source)
         if self._explicit_data and await self._has_records():
             with contextlib.suppress(RecordError):
                 await self.suspended.load()
         await self._configure_toolkits()
         await self.settled(self._settle)
+        connect = self.config.limits.connect
         for source in added:
-            state = state_of(source)
-            if source.required and state.status == "connecting":
-                await self._verdict(source, self.config.limits.connect)
-                state = state_of(source)
-            if source.required and state.status != "ready":
+            if not source.required:
+                continue
+            await self._until(lambda name=source.name: self._state(name).status != "connecting", connect)
+            state = self._state(source.name)
+            if state.status != "ready":
                 raise SourceUnavailable(f"required source {source.name} is not available: {state.reason}")
+
+    async def _connect(self, source: Source) -> None:
+        """Let a source begin to connect; it reports by itself."""
+        if source.disabled is not None or not isinstance(source.provider, Connected):
+            return
+        if isinstance(source.provider, Undecided):
+            source.provider.when_decided(lambda made: self._decided(source, made))
+        await source.provider.start()
+
+    async def _decided(self, asked: Source, made: Source) -> None:
+        """A URL has said what it is: the real source takes the place of the question."""
+        if asked.name not in self.catalog.snapshot.sources or self._closed:
+            return
+        real = replace(made, name=asked.name, required=asked.required, location=asked.location)
+        if isinstance(real.provider, Connected):
+            await real.provider.start()
+        self.catalog.replace(real)
+
+    def _state(self, name: str) -> State:
+        return state_of(self.catalog.snapshot.sources[name])
 
     async def _stop(self) -> None:
         if self._closed:
@@ -243,9 +279,6 @@ class Workbench:
     async def settled(self, timeout: float) -> bool:
         """Wait until every source has a verdict, at most `timeout` seconds; whether all have."""
         return await self._until(lambda: not self._connecting(), timeout)
-
-    async def _verdict(self, source: Source, timeout: float) -> bool:
-        return await self._until(lambda: state_of(source).status != "connecting", timeout)
 
     def _connecting(self) -> bool:
         return any(state_of(source).status == "connecting" for source in self.catalog.snapshot.sources.values())
@@ -394,9 +427,15 @@ class Workbench:
             made = open_source(source, self._opening())
         else:
             made = opened([source], self._opening())[0]
+        return await self._add(made)
+
+    async def add_agent(self, agent: Any) -> SourceView:
+        """Add an A2A agent (`anykit.a2a.agent`) at run time; one that is away costs only itself."""
+        return await self._add(agent_source(agent, self._opening()))
+
+    async def _add(self, made: Source) -> SourceView:
         [added] = self.catalog.add(self._without_disabled(made))
-        if isinstance(added.provider, Connected) and added.disabled is None:
-            await added.provider.start()
+        await self._connect(added)
         return next(view for view in self.sources() if view.name == added.name)
 
     async def remove(self, name: str) -> None:

@@ -154,7 +154,13 @@ class Catalog:
         return added
 
     def replace(self, source: Source) -> None:
-        """The same source, changed (switched off, say)."""
+        """The same source, changed: switched off, or another provider behind its name."""
+        if self._sources[source.name].provider is not source.provider:
+            unsubscribe = self._unsubscribe.pop(source.name, None)
+            if unsubscribe is not None:
+                unsubscribe()
+            if isinstance(source.provider, Connected):
+                self._unsubscribe[source.name] = source.provider.subscribe(self.rebuild)
         self._sources[source.name] = source
         self.rebuild()
 
