@@ -123,6 +123,14 @@ def encode_row(row: Json) -> str:
     return encode(row)
 
 
+def encode_rows(rows: Sequence[tuple[str, float, Json]]) -> str:
+    """JSON text of (log, time, row) triples. Raises `ValueError` where one is not an object, or not JSON."""
+    for _, _, row in rows:
+        if not isinstance(row, dict):
+            raise ValueError("a row is an object")
+    return encode(rows)
+
+
 def is_name(name: str) -> bool:
     """Whether it can name a record: 1 to 512 characters, no lone surrogate."""
     try:

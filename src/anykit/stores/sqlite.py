@@ -14,7 +14,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +22,18 @@ from anykit.capabilities import Json, JsonObject
 
 from . import migrations
 from .paths import private_folder
-from .records import LogEntry, Record, RecordError, bounded, check_filters, check_names, encode, encode_row, is_name
+from .records import (
+    LogEntry,
+    Record,
+    RecordError,
+    bounded,
+    check_filters,
+    check_names,
+    encode,
+    encode_row,
+    encode_rows,
+    is_name,
+)
 
 if TYPE_CHECKING:
     import sqlite3  # imported in the threads, when the file is opened
@@ -35,6 +46,12 @@ HOUSEKEEPING = 60.0
 """Seconds between two removals of what is over."""
 RETRY = 1.0
 """Seconds until rows that could not be written are tried again."""
+TOGETHER = 1000
+"""Rows of one statement."""
+_INSERT = """
+INSERT INTO log (log, at, row)
+SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each(?)
+"""
 JOIN_TIMEOUT = 5.0
 """Seconds that closing waits for a read that still runs."""
 
@@ -352,21 +369,8 @@ class SqliteRecords:
                 except Exception as error:
                     results.append((None, self._explain(error)))
 
-            def encoded() -> Iterator[tuple[str, float, str]]:
-                nonlocal lost
-                known = ""
-                for log, at, row in rows:
-                    try:
-                        if log is not known:
-                            check_names(log)
-                            known = log
-                        text = encode_row(row)
-                    except ValueError:
-                        lost += 1
-                    else:
-                        yield log, at, text
-
-            connection.executemany("INSERT INTO log (log, at, row) VALUES (?, ?, ?)", encoded())
+            for start in range(0, len(rows), TOGETHER):
+                lost += self._insert(connection, rows[start : start + TOGETHER])
             if time.monotonic() >= self._next_housekeeping:
                 self._keep_house(connection)
             connection.execute("COMMIT")
@@ -378,6 +382,29 @@ class SqliteRecords:
             self._dropped_there += lost
             logger.error("%d rows were not JSON and are lost", lost)
         return results
+
+    def _insert(self, connection: sqlite3.Connection, rows: list[tuple[str, float, Json]]) -> int:
+        """Write rows; how many were lost because they are no JSON objects.
+
+        All of them in one statement: between two statements this thread and the loop's would fight for the interpreter,
+        which costs the loop more than the writing does.
+        """
+        try:
+            for log in {log for log, _, _ in rows}:
+                check_names(log)
+            together = encode_rows(rows)
+        except ValueError:
+            good: list[tuple[str, float, Json]] = []
+            for row in rows:
+                with contextlib.suppress(ValueError):
+                    check_names(row[0])
+                    encode_row(row[2])
+                    good.append(row)
+            if len(good) < len(rows):
+                return len(rows) - len(good) + (self._insert(connection, good) if good else 0)
+            raise
+        connection.execute(_INSERT, (together,))
+        return 0
 
     def _keep_house(self, connection: sqlite3.Connection) -> None:
         connection.execute("DELETE FROM record WHERE expires_at <= ?", (self._now(),))
