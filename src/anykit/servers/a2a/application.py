@@ -29,6 +29,7 @@ from a2a.types import (
     ListTasksRequest,
     ListTasksResponse,
     Message,
+    Part,
     SendMessageRequest,
     SubscribeToTaskRequest,
     Task,
@@ -76,6 +77,9 @@ def build(
     limits: Limits,
 ) -> Application:
     """The application under `prefix`: JSON-RPC and HTTP+JSON, 1.0 and 0.3."""
+    # Its loggers write what peers sent. Whoever wants that sets their level.
+    if (sdk := logging.getLogger("a2a")).level == logging.NOTSET:
+        sdk.setLevel(logging.CRITICAL)
     tasks = RecordTasks(records, kept=limits.tasks, lifetime=limits.lifetime)
     agent = ToolAgent(bench, tasks, limits)
     webhooks = Webhooks(records, secrets, now=time.time)
@@ -162,7 +166,8 @@ class SafeHandler(RequestHandler):
         self._tasks = tasks
 
     async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task | None:
-        return await _safely(self._inner.on_get_task(params, context))
+        task = await _safely(self._inner.on_get_task(params, context))
+        return None if task is None else joined(task)
 
     async def on_list_tasks(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
         return await _safely(self._inner.on_list_tasks(params, context))
@@ -177,7 +182,8 @@ class SafeHandler(RequestHandler):
 
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Message | Task:
         await self._open(params, context)
-        return await _safely(self._inner.on_message_send(params, context))
+        answer = await _safely(self._inner.on_message_send(params, context))
+        return joined(answer) if isinstance(answer, Task) else answer
 
     async def on_message_send_stream(
         self, params: SendMessageRequest, context: ServerCallContext
@@ -237,6 +243,31 @@ class SafeHandler(RequestHandler):
                 message=f"task {task.id} is {state} and takes no message now; wait for it, or cancel it"
             )
         params.message.context_id = params.message.context_id or task.context_id
+
+
+def joined(task: Task) -> Task:
+    """A task whose artifacts have the texts that came in pieces as one part each: readers put newlines between parts."""
+    if all(len(artifact.parts) < 2 for artifact in task.artifacts):
+        return task
+    copy = Task()
+    copy.CopyFrom(task)
+    for artifact in copy.artifacts:
+        parts: list[Part] = []
+        for part in artifact.parts:
+            last = parts[-1] if parts else None
+            if last is not None and _is_piece(last) and _is_piece(part) and last.media_type == part.media_type:
+                last.text += part.text
+            else:
+                fresh = Part()
+                fresh.CopyFrom(part)
+                parts.append(fresh)
+        del artifact.parts[:]
+        artifact.parts.extend(parts)
+    return copy
+
+
+def _is_piece(part: Part) -> bool:
+    return part.WhichOneof("content") == "text" and not part.filename and not part.HasField("metadata")
 
 
 async def _safely(work: Awaitable[Result]) -> Result:

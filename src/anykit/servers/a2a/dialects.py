@@ -1,14 +1,17 @@
 """What callers really send, made fit for the SDK: the `toolnexus` dialect, and bodies that 0.3 peers write differently.
 
 toolnexus   method names of 1.0, bodies and answers of 0.3, no version header (the Toolnexus A2A tools contract)
-0.3 REST    `parts` as in JSON-RPC where the official server reads `content`
+0.3 REST    `parts` as in JSON-RPC where the official server reads `content`; files that the official Python SDK, and
+            only it, encodes in base64 twice
+0.3         a stream's event that is `final` where a task begins to wait
 """
 
 from __future__ import annotations
 
+import base64
 import uuid
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -132,12 +135,29 @@ class Told:
 # 0.3 over HTTP+JSON
 
 
-def rest_03(body: JsonObject) -> JsonObject:
-    """A body of 0.3 with the names that the official server reads (its protocol buffers)."""
+def encodes_twice(user_agent: str) -> bool:
+    """Whether a caller is the official Python SDK, whose HTTP+JSON of 0.3 has base64 of base64 in `fileWithBytes`."""
+    name = user_agent.lower()
+    return name.startswith("python") or "httpx" in name
+
+
+def rest_03(body: JsonObject, *, twice: bool) -> JsonObject:
+    """A body of 0.3 with the names that the official server reads (its protocol buffers).
+
+    Args:
+        body: The request's.
+        twice: Whether its sender encodes files twice.
+    """
     message: object = body.get("message")
-    if not isinstance(message, dict) or "parts" not in message:
+    if not isinstance(message, dict):
         return body
     said = dict(cast(JsonObject, message))
+    if "parts" not in said:
+        content: object = said.get("content")
+        if twice or not isinstance(content, list):
+            return body
+        said["content"] = [each_file(part, _encoded) for part in cast("list[Json]", content)]
+        return {**body, "message": said}
     parts: object = said.pop("parts")
     said.pop("kind", None)
     said.setdefault(
@@ -169,7 +189,36 @@ def _rest_part(part: Json) -> Json:
             if ours in renamed:
                 renamed[theirs] = renamed.pop(ours)
         said["file"] = renamed
-    return said
+    return each_file(said, _encoded)
+
+
+def each_file(value: Json, change: Callable[[str], str]) -> Json:
+    """A value of 0.3's HTTP+JSON with the bytes of every file in it changed."""
+    if isinstance(value, list):
+        return [each_file(item, change) for item in cast("list[Json]", value)]
+    if not isinstance(value, dict):
+        return value
+    said = cast(JsonObject, value)
+    return {
+        key: change(item)
+        if key == "fileWithBytes" and isinstance(item, str)
+        else item
+        if key in ("data", "metadata")
+        else each_file(item, change)
+        for key, item in said.items()
+    }
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def decoded(text: str) -> str:
+    """Base64 that was encoded twice, once."""
+    try:
+        return base64.b64decode(text, validate=True).decode("ascii")
+    except ValueError:
+        return text
 
 
 # streams of 0.3

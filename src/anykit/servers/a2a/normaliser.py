@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
-from typing import Any, Final, cast
+from collections.abc import Callable, Mapping
+from typing import Final, cast
 
 from pydantic_core import from_json
 
@@ -20,8 +20,10 @@ from anykit.tools import to_json
 from .dialects import (
     STREAMS,
     VERSION_HEADER,
-    WAITING_STATES,
     Told,
+    decoded,
+    each_file,
+    encodes_twice,
     is_toolnexus,
     of_toolnexus,
     rest_03,
@@ -40,7 +42,6 @@ PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 INVALID_PARAMS: Final = -32602
 
-_WAITS: Final = tuple(state.encode() for state in sorted(WAITING_STATES))
 _STATUS: Final[Mapping[int, tuple[int, str, str]]] = {
     PARSE_ERROR: (400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
     INVALID_REQUEST: (400, "INVALID_ARGUMENT", "INVALID_REQUEST"),
@@ -81,13 +82,15 @@ class Normaliser:
         if path == f"{self._prefix}/":
             path = self._prefix
             scope = {**scope, "path": path, "raw_path": path.encode()}
+        old = path.startswith(f"{self._prefix}/v1/")
+        if old:
+            send = Rewritten(send, with_final if self._twice(scope) else _once).send
         if scope["method"] != "POST":
-            below = path.startswith(f"{self._prefix}/v1/")
-            await self._app(scope, receive, _final_events(send) if below and path.endswith(":subscribe") else send)
+            await self._app(scope, receive, send)
         elif path == self._prefix:
             await self._rpc(scope, receive, send)
         else:
-            await self._rest(scope, receive, send, path.removeprefix(self._prefix))
+            await self._rest(scope, receive, send, old=old)
 
     # JSON-RPC
 
@@ -110,19 +113,20 @@ class Normaliser:
             await _refuse_rpc(send, refused, refused.answered if answered is None else answered)
             return
         if dialect and request["method"] in ("GetTask", "SendMessage"):
-            send = _Answer(send, self._told.translate).send
+            send = Rewritten(send, self._translated).send
         elif changed["method"] in STREAMS:
-            send = _final_events(send)
+            send = Rewritten(send, with_final).send
         await self._app(scope, replayed(text if changed is request else to_json(changed).encode(), receive), send)
+
+    def _translated(self, answer: JsonObject) -> JsonObject:
+        task: object = answer.get("result")
+        return {**answer, "result": self._told.translate(cast(JsonObject, task))} if isinstance(task, dict) else answer
 
     # HTTP+JSON
 
-    async def _rest(self, scope: Scope, receive: Receive, send: Send, path: str) -> None:
+    async def _rest(self, scope: Scope, receive: Receive, send: Send, *, old: bool) -> None:
         try:
             text = await self._body(scope, receive)
-            old = path.startswith("/v1/")
-            if old and path.endswith((":stream", ":subscribe")):
-                send = _final_events(send)
             if not text.strip():
                 await self._app(scope, replayed(text, receive), send)
                 return
@@ -130,12 +134,16 @@ class Normaliser:
             if not isinstance(value, dict):
                 raise Refused(INVALID_REQUEST, "the body has to be an object")
             body = cast(JsonObject, value)
-            changed = rest_03(body) if old else body
+            changed = rest_03(body, twice=self._twice(scope)) if old else body
             changed = _checked(changed, (), "content" if old else "parts")
         except Refused as refused:
             await _refuse_rest(send, refused)
             return
         await self._app(scope, replayed(text if changed is body else to_json(changed).encode(), receive), send)
+
+    def _twice(self, scope: Scope) -> bool:
+        agents = headers_named(scope["headers"], b"user-agent")
+        return bool(agents) and encodes_twice(agents[0].decode("latin-1"))
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         sizes = headers_named(scope["headers"], b"content-length")
@@ -160,62 +168,58 @@ class Normaliser:
             raise Refused(INVALID_REQUEST, f"the body did not arrive within {BODY_TIMEOUT:g} s", http=408) from None
 
 
-class _Answer:
-    """Holds a JSON answer back until it is whole, and lets `translate` change the task in it."""
+class Rewritten:
+    """An application's answer with `change` applied to its JSON: to the whole of it, or to each event of a stream."""
 
-    def __init__(self, send: Send, translate: Any) -> None:
+    def __init__(self, send: Send, change: Callable[[JsonObject], JsonObject]) -> None:
         self._send = send
-        self._translate = translate
+        self._change = change
         self._start: Message | None = None
+        self._streams = False
         self._chunks: list[bytes] = []
 
     async def send(self, message: Message) -> None:
         """The ASGI `send` of the application behind."""
         if message["type"] == "http.response.start":
-            self._start = message
-            return
-        if message["type"] != "http.response.body" or self._start is None:
-            await self._send(message)
-            return
-        self._chunks.append(message.get("body", b""))
-        if message.get("more_body"):
-            return
-        body = b"".join(self._chunks)
-        answer: object = json.loads(body) if body else None
-        if isinstance(answer, dict):
-            said = cast(JsonObject, answer)
-            if isinstance(said.get("result"), dict):
-                body = to_json({**said, "result": self._translate(said["result"])}).encode()
-        kept = [(name, value) for name, value in self._start["headers"] if name.lower() != b"content-length"]
-        headers = [*kept, (b"content-length", str(len(body)).encode())]
-        await self._send({**self._start, "headers": headers})
+            types = headers_named(message["headers"], b"content-type")
+            self._streams = bool(types) and types[0].startswith(b"text/event-stream")
+            if not self._streams:
+                self._start = message
+                return
+        elif message["type"] == "http.response.body":
+            body: bytes = message.get("body", b"")
+            if self._streams:
+                message = {**message, "body": b"\n".join(self._line(line) for line in body.split(b"\n"))}
+            elif self._start is not None:
+                self._chunks.append(body)
+                if not message.get("more_body"):
+                    await self._whole(self._start, b"".join(self._chunks))
+                return
+        await self._send(message)
+
+    async def _whole(self, start: Message, body: bytes) -> None:
+        body = self._changed(body)
+        kept = [(name, value) for name, value in start["headers"] if name.lower() != b"content-length"]
+        await self._send({**start, "headers": [*kept, (b"content-length", str(len(body)).encode())]})
         await self._send({"type": "http.response.body", "body": body})
 
+    def _line(self, line: bytes) -> bytes:
+        if not line.startswith(b"data:"):
+            return line
+        ending = b"\r" if line.endswith(b"\r") else b""
+        return b"data: " + self._changed(line[5:].strip()) + ending
 
-def _final_events(send: Send) -> Send:
-    """A stream of 0.3 whose events say `final` where it ends."""
-
-    async def sending(message: Message) -> None:
-        body: bytes = message.get("body", b"")
-        if message["type"] == "http.response.body" and any(word in body for word in _WAITS):
-            lines = body.split(b"\n")
-            message = {**message, "body": b"\n".join(_final_line(line) for line in lines)}
-        await send(message)
-
-    return sending
+    def _changed(self, text: bytes) -> bytes:
+        try:
+            value: object = json.loads(text)
+        except ValueError:
+            return text
+        return to_json(self._change(cast(JsonObject, value))).encode() if isinstance(value, dict) else text
 
 
-def _final_line(line: bytes) -> bytes:
-    if not line.startswith(b"data:") or not any(word in line for word in _WAITS):
-        return line
-    try:
-        event: object = json.loads(line[5:])
-    except ValueError:
-        return line
-    if not isinstance(event, dict):
-        return line
-    ending = b"\r" if line.endswith(b"\r") else b""
-    return b"data: " + to_json(with_final(cast(JsonObject, event))).encode() + ending
+def _once(answer: JsonObject) -> JsonObject:
+    """An answer of 0.3's HTTP+JSON with files as everyone but the official Python SDK reads them."""
+    return cast(JsonObject, each_file(with_final(answer), decoded))
 
 
 def read(text: bytes) -> Json:
