@@ -96,7 +96,7 @@ class ScriptedAgent:
             return given
         if isinstance(given, Stream):
             await send_stream(request, given, body.get("id"))
-            return None
+            return b"" if given.end == "end" else None
         if isinstance(given, Error):
             answer = {"jsonrpc": "2.0", "id": body.get("id"), "error": {"code": given.code, "message": given.message}}
         else:

@@ -79,6 +79,8 @@ INTERNAL_FAULTS = 5
 """Internal errors in a row after which an agent is believed to be broken."""
 SUBSCRIPTIONS = 3
 """How often a broken stream is taken up again before looking takes its place."""
+LAST_LOOKS = 3
+"""Tries to see the whole of a task that ended while its stream was broken."""
 STREAM_SILENCE = 30.0
 """Seconds of silence after which a stream counts as broken."""
 BAD_EVENTS = 20
@@ -238,7 +240,7 @@ class RemoteCall:
         client = self._of_client
         way = self._chosen_way()
         try:
-            await self._send(way, message)
+            await self._send_surely(way, message)
             return
         except Refused as refusal:
             if self._talk.begun:
@@ -259,6 +261,15 @@ class RemoteCall:
             told = f"{way.dialect} ({first.describe()}) nor {other.dialect} ({refusal.describe()})"
             raise Refused(refusal.kind, f"{client.name} understands neither {told}") from None
         log.info("%s: its card is wrong, it speaks %s, not %s", client.name, other.dialect, way.dialect)
+
+    async def _send_surely(self, way: Way, message: Outgoing) -> None:
+        """Ask; once more where the first try certainly did not leave: a kept connection may just have been closed."""
+        try:
+            await self._send(way, message)
+        except Unavailable as error:
+            if error.sent or self._talk.begun or isinstance(error, AddressRefused):
+                raise
+            await self._send(way, message)
 
     def _chosen_way(self) -> Way:
         way = self._of_client.way
@@ -373,8 +384,18 @@ class RemoteCall:
                 return
         if talk.reply is None and talk.state in FINAL and talk.task_id and (self._gaps or self._is_bare()):
             # What a broken stream left out, or a short one never had, is in the task.
-            with contextlib.suppress(Refused, Unreadable, Unavailable):
+            await self._look_for_the_rest()
+
+    async def _look_for_the_rest(self) -> None:
+        for attempt in range(LAST_LOOKS):
+            try:
                 await self._look()
+            except Refused:
+                return
+            except (Unreadable, Unavailable):
+                await asyncio.sleep(FIRST_POLL * 2**attempt)
+            else:
+                return
 
     def _is_bare(self) -> bool:
         """Whether a stream told that the task is over, and nothing else."""
