@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import importlib.metadata
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -714,10 +716,12 @@ def _visits(error: MCPError) -> list[JsonObject]:
     return [cast(JsonObject, one) for one in cast("list[Any]", listed) if isinstance(one, dict)] if listed else []
 
 
+@functools.cache
 def _version() -> str:
-    from anykit import __version__  # noqa: PLC0415 - the package's face is above this room
-
-    return __version__
+    try:
+        return importlib.metadata.version("anykit")
+    except importlib.metadata.PackageNotFoundError:
+        return "0"
 
 
 @asynccontextmanager
@@ -726,9 +730,25 @@ async def open_session(
 ) -> AsyncGenerator[McpLink]:
     """Open a session over an open channel; end it on the way out. Raises `CapabilityError`."""
     link = McpLink(server, offers, channel, watcher)
-    async with link.session:
-        try:
-            await link.begin(era)
-            yield link
-        finally:
-            await link.end()
+    try:
+        async with link.session:
+            try:
+                await link.begin(era)
+                yield link
+            finally:
+                await link.end()
+    except BaseExceptionGroup as group:
+        # The session's task group wraps whatever passes through it.
+        if (only := _only(group)) is None:
+            raise
+        raise only from None
+
+
+def _only(error: BaseException) -> BaseException | None:
+    """The one error in a group of groups of one; None where there are several."""
+    while isinstance(error, BaseExceptionGroup):
+        errors = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        if len(errors) != 1:
+            return None
+        error = errors[0]
+    return error
