@@ -48,11 +48,11 @@ async def test_a_call_completes_and_leaves_one_line_without_values() -> None:
         "c1",
     )
     assert (line["principal"], line["face"]) == ("p", "a2e")
-    assert line["input_chars"] == len('{"a":40,"b":2}')
+    assert line["input_bytes"] == len('{"a":40,"b":2}')
     assert line["output_chars"] == 2
     assert line["ms"] >= 0
     assert not {40, 2, 42} & {
-        value for key, value in line.items() if key not in ("output_chars", "input_chars", "ms", "at")
+        value for key, value in line.items() if key not in ("output_chars", "input_bytes", "ms", "at")
     }
 
 

@@ -6,9 +6,11 @@ import asyncio
 import itertools
 import logging
 import threading
+import types
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from anykit.capabilities import (
@@ -67,6 +69,10 @@ _COUNT = itertools.count(1)
 def new_call_id() -> str:
     """Unique, not unguessable: a call's id is a label. Asking the system for randomness costs more than the call."""
     return f"{_PROCESS}{next(_COUNT):016x}"
+
+
+_NO_CONTEXT = CapabilityContext()
+"""For tools that look at none."""
 
 
 class _Life:
@@ -177,9 +183,16 @@ class Executor:
         limit = spec.timeout or CALL_TIMEOUT
         if options.timeout is not None and (spec.timeout is None or options.timeout < limit):
             limit = options.timeout
-        loop = asyncio.get_running_loop()
-        life = _Life(options.emit, loop)
         deadline = begun + limit
+        instance: Toolkit | None = None
+        if spec.toolkit is not None:
+            # Looked up here, with no wait before the call begins: what is retired meanwhile waits for it.
+            instance = self._scopes.find(caller, spec.toolkit)
+            if instance is None:
+                return _not_configured(tool.name, spec.toolkit)
+        if not tool.uses_context:
+            return await self._attempt(tool, request, _NO_CONTEXT, instance, deadline, limit)
+        life = _Life(options.emit, asyncio.get_running_loop())
         parking: ParkedCall | None = None
         ask: Callable[[Question], Awaitable[Answer]] | None = None
         if tool.may_ask:
@@ -198,12 +211,6 @@ class Executor:
             ask=ask,
             cancelled=life.is_over,
         )
-        instance: Toolkit | None = None
-        if spec.toolkit is not None:
-            # Looked up here, with no wait before the call begins: what is retired meanwhile waits for it.
-            instance = self._scopes.find(caller, spec.toolkit)
-            if instance is None:
-                return _not_configured(tool.name, spec.toolkit)
         if parking is not None:
 
             async def run(call: ParkedCall) -> Outcome:
@@ -218,12 +225,30 @@ class Executor:
             parking.start(run)
             return await parking.turn()
         try:
-            async with asyncio.timeout_at(deadline):
-                return await attempt(tool, request, context, instance)
-        except TimeoutError:
-            return timed_out(tool, limit)
+            return await self._attempt(tool, request, context, instance, deadline, limit)
         finally:
             life.over = True
+
+    async def _attempt(
+        self,
+        tool: Tool,
+        request: InvocableRequest,
+        context: CapabilityContext,
+        instance: Toolkit | None,
+        deadline: float,
+        limit: float,
+    ) -> Outcome:
+        """Run with a deadline. A call that never waits needs no timer, and most of the small ones do not."""
+        running = attempt(tool, request, context, instance)
+        try:
+            waited = running.send(None)
+        except StopIteration as done:
+            return done.value
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await _rest(running, waited)
+        except TimeoutError:
+            return timed_out(tool, limit)
 
     # questions
 
@@ -337,6 +362,22 @@ class Executor:
         if down:
             text += f"; not available now: {', '.join(down)}"
         return Failed(codes.UNKNOWN_TOOL, text)
+
+
+@types.coroutine
+def _rest(running: Coroutine[Any, Any, Outcome], waited: Any) -> Generator[Any, Any, Outcome]:
+    """Await a coroutine that was begun by hand and waits for `waited`."""
+    while True:
+        try:
+            sent = yield waited
+        except BaseException as error:
+            step = partial(running.throw, error)
+        else:
+            step = partial(running.send, sent)
+        try:
+            waited = step()
+        except StopIteration as done:
+            return done.value
 
 
 def _inline(wait_for: WaitFor) -> Callable[[Question], Awaitable[Answer]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from typing import Any, Protocol
+
+import pydantic_core
 
 from anykit.capabilities import Completed, Failed, Json, Outcome, Suspended
 from anykit.tools import text_of
@@ -74,7 +75,7 @@ class Journal:
                     "outcome": word,
                     "code": code,
                     "ms": round(seconds * 1000, 3),
-                    "input_chars": _size(arguments),
+                    "input_bytes": _size(arguments),
                     "output_chars": size,
                 },
             ),
@@ -85,9 +86,6 @@ def _size(arguments: Json) -> int:
     if not arguments:
         return 2
     try:
-        return len(_ENCODE(arguments))
-    except (TypeError, ValueError, RecursionError):
+        return len(pydantic_core.to_json(arguments))
+    except (TypeError, ValueError, RecursionError, pydantic_core.PydanticSerializationError):
         return -1
-
-
-_ENCODE = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode

@@ -185,17 +185,14 @@ def _sorted(items: list[Any]) -> list[Any]:
 
 def to_json(value: Json) -> str:
     """Compact JSON text; non-ASCII characters stand as they are."""
-    return _ENCODE(value)
-
-
-_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
+    return pydantic_core.to_json(value).decode()
 
 
 def result_of(value: object) -> InvocableResult:
     """The result of a returned value, by the rules above. Raises `UnsendableResult`."""
     if type(value) in _PLAIN:
         plain = jsonable(value)
-        return InvocableResult(text=plain if type(plain) is str else _ENCODE(plain), structured=plain)
+        return InvocableResult(text=plain if type(plain) is str else to_json(plain), structured=plain)
     if isinstance(value, InvocableResult):
         return checked(value)
     if isinstance(value, PARTS):

@@ -150,6 +150,11 @@ class Tool:
         return f"<{type(self).__name__} {self.name}>"
 
     @property
+    def uses_context(self) -> bool:
+        """Whether a call of it looks at its context at all."""
+        return True
+
+    @property
     def may_ask(self) -> bool:
         """Whether a call of it may ask its caller something (`CapabilityContext.ask`)."""
         return True
@@ -385,6 +390,11 @@ class FunctionTool(Tool, Generic[P, R]):
         return () if self._touches is None else self._touches(request.input)
 
     @property
+    def uses_context(self) -> bool:
+        """Only a function with a parameter for it does."""
+        return self.signature.context_parameter is not None
+
+    @property
     def may_ask(self) -> bool:
         """Only a function that takes the context, and runs on the loop, can."""
         return self.signature.context_parameter is not None and self.signature.is_async
@@ -433,6 +443,11 @@ class LiftedTool(Tool):
     def __init__(self, invocable: Invocable, spec: ToolSpec) -> None:
         super().__init__(spec)
         self.invocable = invocable
+
+    @property
+    def uses_context(self) -> bool:
+        """As the wrapped one."""
+        return not isinstance(self.invocable, Tool) or self.invocable.uses_context
 
     @property
     def may_ask(self) -> bool:
