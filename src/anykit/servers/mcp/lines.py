@@ -1,0 +1,72 @@
+"""MCP over lines: one client, on stdin and stdout or any other transport of ours. The SDK gets streams."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import logging
+import secrets
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from anykit import __version__
+from anykit.transports import LineTransport
+
+from .bench import Bench, Limits
+
+if TYPE_CHECKING:
+    from .talking import Talk  # imports the SDK
+
+log = logging.getLogger("anykit.mcp")
+
+End: TypeAlias = Literal["eof", "host"]
+"""Why a connection ended: the client went, or this side stopped."""
+
+FLUSH: Final = 2.0
+"""Seconds that the last lines have to leave."""
+
+
+async def serve_mcp_lines(
+    bench: Bench,
+    transport: LineTransport,
+    *,
+    limits: Limits | None = None,
+    stop: asyncio.Event | None = None,
+    instructions: str | None = None,
+    state_keys: Sequence[bytes] = (),
+    principal: str = "local",
+) -> End:
+    """Serve one client until it is gone or `stop` is set; give why.
+
+    Nothing that the client sends raises here. What it says while the SDK is loaded waits. At the end calls are
+    cancelled, what was said is sent, and the transport is closed, all bounded in time.
+    """
+    stopping = asyncio.ensure_future(stop.wait() if stop is not None else asyncio.Future[bool]())
+    loading = asyncio.ensure_future(asyncio.to_thread(importlib.import_module, "anykit.servers.mcp.talking"))
+    try:
+        await asyncio.wait([loading, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if not loading.done():
+            return "host"
+        made: type[Talk] = loading.result().Talk
+        talk = made(
+            bench,
+            transport,
+            limits=limits or Limits(),
+            session_id=secrets.token_hex(16),
+            principal=principal,
+            version=__version__,
+            instructions=instructions,
+            state_keys=state_keys,
+        )
+        running = asyncio.ensure_future(talk.run())
+        await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
+        ended: End = "eof" if running.done() else "host"
+        await talk.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH):
+                await running
+        return ended
+    finally:
+        stopping.cancel()
+        await transport.close()
