@@ -26,7 +26,6 @@ from anykit.capabilities import (
     ImagePart,
     InvalidInput,
     InvocableRequest,
-    Json,
     JsonObject,
     Log,
     Outcome,
@@ -274,6 +273,8 @@ class Connection:
                 CURRENT_CALL.set(request.req_id)
             if isinstance(message, ToolCallRequest):
                 reply = await self._call(request, message)
+                if reply is None:
+                    return
             else:
                 reply = await self._reply(request)
             if isinstance(reply, A2EError):
@@ -296,6 +297,10 @@ class Connection:
             events = self._fail(req_id, broken, request.capability)
         finally:
             self._tasks.pop(req_id, None)
+        self._go_on(events)
+
+    def _go_on(self, events: list[HostEvent]) -> None:
+        """A request was answered: start what waited for its place, and send."""
         if self._closed:
             return
         for event in events:
@@ -379,7 +384,8 @@ class Connection:
                 shown[name] = (definition.model_copy(update={"toolkit": serving[0]}), kind)
         return shown
 
-    async def _call(self, request: Request, message: ToolCallRequest) -> ToolCallResponse:
+    async def _call(self, request: Request, message: ToolCallRequest) -> ToolCallResponse | None:
+        """The reply; None where it is on its way already."""
         begun = self._loop.time()
         name = message.tool_name
         tool = None if self._plugged is None else await self._plugin_tool(self._plugged, name)
@@ -399,7 +405,20 @@ class Connection:
             outcome = await self._run_plugin_tool(tool, request, message)
         ms = int((self._loop.time() - begun) * 1000)
         if isinstance(outcome, Completed):
-            return self._completed(request, name, outcome, tool, ms)
+            result = outcome.result
+            text = result.text
+            if text is None or len(text) > SHORT or result.content or result.data is not None:
+                return self._completed(request, name, outcome, tool, ms)
+            events = self.wire.reply_success(
+                request.req_id,
+                tool_name=name,
+                data=result.structured if result.has_structured else text,
+                summary=text,
+                duration_ms=ms,
+                now=self._clock(),
+            )
+            self._go_on(events)
+            return None
         if isinstance(outcome, Suspended):
             suspension = outcome.suspension
             done = ToolResult(
@@ -458,22 +477,17 @@ class Connection:
         self, request: Request, name: str, outcome: Completed, tool: PluginTool | None, ms: int
     ) -> ToolCallResponse:
         result = outcome.result
-        text = result.text
-        truncated = False
-        if text is not None and len(text) <= SHORT and not result.content and result.data is None:
-            data: Json = result.structured if result.has_structured else text  # what nearly every call is
-        else:
-            for index, part in enumerate(result.content):
-                if isinstance(part, ImagePart | AudioPart | BlobPart):
-                    label = (part.name if isinstance(part, BlobPart) else None) or f"content-{index}"
-                    self._tell(request.req_id, Artifact(label, part))
-            found = tool or self.session.get(name)
-            shaped = tool_result(outcome, limit=OUTPUT_LIMIT if found is None else found.spec.max_output)
-            text = shaped.output
-            truncated = "truncated" in shaped.metadata
-            data = shaped.structured
-            if not result.has_structured or (truncated and data is None):
-                data = text
+        for index, part in enumerate(result.content):
+            if isinstance(part, ImagePart | AudioPart | BlobPart):
+                label = (part.name if isinstance(part, BlobPart) else None) or f"content-{index}"
+                self._tell(request.req_id, Artifact(label, part))
+        found = tool or self.session.get(name)
+        shaped = tool_result(outcome, limit=OUTPUT_LIMIT if found is None else found.spec.max_output)
+        text = shaped.output
+        truncated = "truncated" in shaped.metadata
+        data = shaped.structured
+        if not result.has_structured or (truncated and data is None):
+            data = text
         now = self._clock()
         done = ToolResult(success=True, tool_name=name, data=data, summary=text, truncated=truncated, duration_ms=ms)
         return ToolCallResponse(id=self._new_id(), ts=now, req_id=request.req_id, data=done, created_at=now)

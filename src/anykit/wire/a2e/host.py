@@ -19,7 +19,17 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic_core import to_jsonable_python
 
 from .capability_names import capability_alias, capability_name
-from .codec import DecodeError, EncodeError, build, check_version, encode, find_type, id_of, read_object
+from .codec import (
+    DecodeError,
+    EncodeError,
+    build,
+    check_version,
+    encode,
+    encode_fields,
+    find_type,
+    id_of,
+    read_object,
+)
 from .framing import MAX_LINE, Oversized
 from .json_values import head_member
 from .messages.base import (
@@ -32,10 +42,10 @@ from .messages.base import (
     Pong,
     Shutdown,
 )
-from .messages.envelope import A2EMessage, Message
+from .messages.envelope import A2E_VERSION, A2EMessage, Message
 from .messages.registry import EVENT_TYPES, MESSAGE_TYPES, WireType
 from .messages.toolkits import ToolkitConfigureRequest
-from .messages.tools import ToolCallResponse, ToolEvent
+from .messages.tools import ToolCallResponse, ToolEvent, ToolResult
 
 _BEFORE_HANDSHAKE: Final = frozenset({"ping", "shutdown"})
 _MAX_ID = 1024
@@ -447,6 +457,44 @@ class HostSession:
         self._stamp(message, req_id, now)
         try:
             line = self._sendable(message)
+        except EncodeError as error:
+            line = self._error_line(req_id, "runtime_error", f"the reply cannot be sent: {error}", now)
+        self._send_reply(req_id, line)
+        return self._go_on()
+
+    def reply_success(
+        self, req_id: str, *, tool_name: str, data: Any, summary: str, duration_ms: int, now: float
+    ) -> list[HostEvent]:
+        """`reply` with a `tool/call/resp` that succeeded, without making the message: what nearly every call ends with."""
+        opened = self._open.get(req_id)
+        if opened is None or opened.collected:
+            result = ToolResult(success=True, tool_name=tool_name, data=data, summary=summary, duration_ms=duration_ms)
+            return self.reply(req_id, ToolCallResponse(data=result, created_at=now), now)
+        self._close(req_id)
+        fields: dict[str, Any] = {
+            "type": "tool/call/resp",
+            "id": self._new_id(),
+            "version": A2E_VERSION,
+            "ts": now,
+            "req_id": req_id,
+            "data": {
+                "success": True,
+                "tool_name": tool_name,
+                "data": data,
+                "summary": summary,
+                "truncated": False,
+                "exit_code": None,
+                "error": None,
+                "error_code": None,
+                "duration_ms": duration_ms,
+                "events": [],
+            },
+            "created_at": now,
+        }
+        try:
+            line = encode_fields(fields)
+            if len(line) > self.limits.max_line:
+                raise EncodeError(f"{len(line)} bytes, more than the {self.limits.max_line} of one message")
         except EncodeError as error:
             line = self._error_line(req_id, "runtime_error", f"the reply cannot be sent: {error}", now)
         self._send_reply(req_id, line)
