@@ -14,8 +14,7 @@ from anykit import Workbench, a2a
 from anykit.a2a import Agent, CardError, agent, agent_tools, open_source
 from anykit.app.config import SourceConfig
 from anykit.app.opening import Opening
-from anykit.capabilities import Completed, InvocableRequest
-from anykit.capabilities.context import CapabilityContext
+from anykit.capabilities import CapabilityContext, InvocableRequest, InvocableResult
 from anykit.runtime import Source
 from anykit.sources.a2a import A2ASource
 from anykit.tools import Tool
@@ -127,7 +126,8 @@ async def test_a_tool_can_be_invoked_as_the_capability_it_is() -> None:
     async with scripted(calculator) as one:
         [add] = await agent_tools(agent(one.card_url))
         result = await add.invoke(InvocableRequest(input={"task": "x"}, call_id="1"), CapabilityContext())
-        assert Completed(result).result.text == "5"  # pyright: ignore[reportArgumentType, reportAttributeAccessIssue, reportUnknownMemberType]
+        assert isinstance(result, InvocableResult)
+        assert result.text == "5"
 
 
 async def test_the_tools_can_be_registered_in_a_workbench() -> None:

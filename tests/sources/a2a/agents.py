@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from transports.peers import Peer, Request, http, peer
 
@@ -81,14 +82,14 @@ class ScriptedAgent:
             if isinstance(card, bytes):
                 return card
             return http(200, "application/json", json.dumps(card).encode())
-        body = json.loads(request.body) if request.body else {}
+        body: Json = json.loads(request.body) if request.body else {}
         rpc = "jsonrpc" in body
         asked = Asked(
             body["method"] if rpc else f"{request.method} {path}", body.get("params") if rpc else body, request
         )
         self.asked.append(asked)
-        given = self.handler(asked)
-        if isinstance(given, Awaitable):
+        given: Json = self.handler(asked)
+        if inspect.isawaitable(given):
             given = await given
         if given is None:
             return None
@@ -98,7 +99,11 @@ class ScriptedAgent:
             await send_stream(request, given, body.get("id"))
             return b"" if given.end == "end" else None
         if isinstance(given, Error):
-            answer = {"jsonrpc": "2.0", "id": body.get("id"), "error": {"code": given.code, "message": given.message}}
+            answer: Json = {
+                "jsonrpc": "2.0",
+                "id": body.get("id"),
+                "error": {"code": given.code, "message": given.message},
+            }
         else:
             answer = {"jsonrpc": "2.0", "id": body.get("id"), "result": given} if rpc else given
         return http(200, "application/json", json.dumps(answer).encode())
@@ -108,11 +113,8 @@ async def send_stream(request: Request, stream: Stream, id: Json) -> None:
     """Write the events; how it ends is the stream's own."""
     writer = request.writer
     writer.write(b"HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
-    for result in stream.results:
-        if callable(result):
-            result = await result()
-            if result is None:
-                continue
+    for given in stream.results:
+        result: Json = await cast(Any, given)() if callable(given) else given
         if isinstance(result, Error):
             payload: Json = {"jsonrpc": "2.0", "id": id, "error": {"code": result.code, "message": result.message}}
         else:
@@ -149,7 +151,7 @@ def task(state: str = "completed", text: str | None = None, *, id: str = "t1", *
 
 def card_1_0(url: str, *, streaming: bool = False, binding: str = "JSONRPC", **more: Json) -> Json:
     """A card of A2A 1.0."""
-    return {
+    card: Json = {
         "name": "Calc Agent",
         "description": "Calculates.",
         "version": "1.0.0",
@@ -157,14 +159,15 @@ def card_1_0(url: str, *, streaming: bool = False, binding: str = "JSONRPC", **m
         "capabilities": {"streaming": streaming},
         "defaultInputModes": ["text/plain"],
         "defaultOutputModes": ["text/plain"],
-        "skills": [{"id": "add", "name": "Add", "description": "Adds two numbers", "tags": []}],
+        "skills": [{"id": "add", "name": "Add", "description": "Adds two numbers", "tags": ["sums"]}],
         **more,
     }
+    return card
 
 
 def card_0_3(url: str, *, streaming: bool = False, transport: str = "JSONRPC", **more: Json) -> Json:
     """A card of A2A 0.3."""
-    return {
+    card: Json = {
         "name": "Calc Agent",
         "description": "Calculates.",
         "version": "1.0.0",
@@ -174,6 +177,7 @@ def card_0_3(url: str, *, streaming: bool = False, transport: str = "JSONRPC", *
         "capabilities": {"streaming": streaming},
         "defaultInputModes": ["text/plain"],
         "defaultOutputModes": ["text/plain"],
-        "skills": [{"id": "add", "name": "Add", "description": "Adds two numbers", "tags": []}],
+        "skills": [{"id": "add", "name": "Add", "description": "Adds two numbers", "tags": ["sums"]}],
         **more,
     }
+    return card

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
+import hmac
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 import anyio
 import pytest
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric import utils as asymmetric
 
 from anykit.a2a import Agent, CardError, agent, agent_tools
@@ -132,7 +133,7 @@ async def test_b043_what_the_first_place_says_is_not_hidden_by_the_others(site: 
 
 async def test_a_site_that_answers_everything_with_a_page_has_no_card_but_maybe_elsewhere(site: Site) -> None:
     page = http(200, "text/html", b"<html>")
-    site.files = {NEW: page, OLD: page, "/": page}
+    site.files |= dict.fromkeys((NEW, OLD, "/"), page)
     error = await failing(agent(site.url))
     assert (len(error.tried), error.status) == (3, 200)
     site.files[OLD] = CARD
@@ -357,7 +358,7 @@ async def test_an_api_key_may_travel_in_the_query_and_is_never_shown() -> None:
 
 async def test_the_first_alternative_that_can_be_met_is_and_only_that() -> None:
     async with scripted(lambda asked: task("completed", "5")) as one:
-        needs = [{"schemes": {"bearer": {}, "cookie": {}}}, {"schemes": {"header": {}}}]
+        needs: Json = [{"schemes": {"bearer": {}, "cookie": {}}}, {"schemes": {"header": {}}}]
         one.card = card_1_0(one.url + "/", securitySchemes=SCHEMES, securityRequirements=needs)
         seen = await headers_seen(one, credentials={"bearer": "b-123456", "header": "h-123456"})
     assert "authorization" not in seen[1]
@@ -366,7 +367,7 @@ async def test_the_first_alternative_that_can_be_met_is_and_only_that() -> None:
 
 async def test_a_refused_caller_learns_what_the_card_asks_for() -> None:
     async with scripted(lambda asked: http(401, "text/plain", b"who are you")) as one:
-        needs = [{"schemes": {"bearer": {}}}]
+        needs: Json = [{"schemes": {"bearer": {}}}]
         one.card = card_1_0(one.url + "/", securitySchemes=SCHEMES, securityRequirements=needs)
         [tool] = await tools(agent(one.card_url))
         result = await tool.execute({"task": "x"})
@@ -399,9 +400,9 @@ async def test_oauth_tokens_are_fetched_kept_and_renewed() -> None:
             return await original(request)
 
         one.peer.answer = with_token
-        flows = {"clientCredentials": {"tokenUrl": one.url + "/token", "scopes": {"run": ""}}}
+        flows: Json = {"clientCredentials": {"tokenUrl": one.url + "/token", "scopes": {"run": ""}}}
         schemes = {"oauth": {"oauth2SecurityScheme": {"flows": flows}}}
-        needs = [{"schemes": {"oauth": {"list": ["run"]}}}]
+        needs: Json = [{"schemes": {"oauth": {"list": ["run"]}}}]
         one.card = card_1_0(one.url + "/", securitySchemes=schemes, securityRequirements=needs)
         secret = {"client_id": "me", "client_secret": "s3cret-x"}
         [tool] = await tools(agent(one.card_url, credentials={"oauth": secret}))
@@ -415,7 +416,7 @@ async def test_oauth_tokens_are_fetched_kept_and_renewed() -> None:
 
 async def test_a_client_secret_is_not_sent_to_a_token_url_of_another_origin() -> None:
     async with scripted(lambda asked: task("completed", "5")) as thief, scripted(lambda asked: task()) as one:
-        flows = {"clientCredentials": {"tokenUrl": thief.url + "/token", "scopes": {}}}
+        flows: Json = {"clientCredentials": {"tokenUrl": thief.url + "/token", "scopes": {}}}
         one.card = card_1_0(one.url + "/", securitySchemes={"o": {"type": "oauth2", "flows": flows}})
         secret = {"client_id": "me", "client_secret": "s3cret-x"}
         [tool] = await tools(agent(one.card_url, credentials={"o": secret}))
@@ -507,7 +508,7 @@ def b64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def signed(card: Json, algorithm: str, sign: Any, kid: str = "k1") -> Json:
+def signed(card: Json, algorithm: str, sign: Callable[[bytes], bytes], kid: str = "k1") -> Json:
     protected = b64(json.dumps({"alg": algorithm, "kid": kid, "typ": "JOSE"}).encode())
     message = f"{protected}.{b64(canonical(card))}".encode()
     return {**card, "signatures": [{"protected": protected, "signature": b64(sign(message))}]}
@@ -549,9 +550,11 @@ async def test_a_card_signed_by_a_trusted_key_is_taken_whatever_the_keys_form(si
     site.files["/card.json"] = signed(SIGNED, "EdDSA", edwards.sign)
     assert len(await tools(agent(site.url + "/card.json", keys=pem(edwards)))) == 1
     key = rsa.generate_private_key(65537, 2048)
-    from cryptography.hazmat.primitives.asymmetric import padding
 
-    site.files["/card.json"] = signed(SIGNED, "RS256", lambda m: key.sign(m, padding.PKCS1v15(), hashes.SHA256()))
+    def rs256(message: bytes) -> bytes:
+        return key.sign(message, padding.PKCS1v15(), hashes.SHA256())
+
+    site.files["/card.json"] = signed(SIGNED, "RS256", rs256)
     assert len(await tools(agent(site.url + "/card.json", keys=pem(key)))) == 1
 
 
@@ -559,8 +562,15 @@ async def test_a_card_that_is_not_signed_by_a_trusted_key_is_none(site: Site) ->
     key, other = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     good = signed(SIGNED, "ES256", es256(key))
     forged = {**good, "name": "B"}
-    confused = signed(SIGNED, "HS256", lambda message: __import__("hmac").digest(pem(key).encode(), message, "sha256"))
-    none = signed(SIGNED, "none", lambda message: b"")
+
+    def confusion(message: bytes) -> bytes:
+        return hmac.digest(pem(key).encode(), message, "sha256")
+
+    def nothing(message: bytes) -> bytes:
+        return b""
+
+    confused = signed(SIGNED, "HS256", confusion)
+    none = signed(SIGNED, "none", nothing)
     for card, keys, words in [
         (SIGNED, pem(key), "not signed"),
         (good, pem(other), "does not fit"),

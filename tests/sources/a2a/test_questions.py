@@ -196,7 +196,8 @@ async def test_a_question_without_words_is_still_one() -> None:
 async def test_a_state_that_is_not_ours_is_refused() -> None:
     async with scripted(Asking()) as one:
         tool = await tool_of(one)
-        for state in (None, {}, {"task": 5}, "t1", []):
+        states: list[Json] = [None, {}, {"task": 5}, "t1", []]
+        for state in states:
             result = await tool.answer(Suspension("x", "input", "?", state=state), data="Oslo")
             assert result.code == "unknown_suspension"
         assert one.asked == []

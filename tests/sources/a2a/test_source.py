@@ -16,7 +16,7 @@ from anykit.a2a import agent
 from anykit.capabilities import CapabilityProvider, Connected
 from anykit.runtime import Source
 from anykit.sources import Backoff
-from anykit.sources.a2a import A2ASource
+from anykit.sources.a2a import A2ASource, A2ATool
 from transports.peers import http, peer
 
 from .agents import Json, ScriptedAgent, card_1_0, scripted, task
@@ -134,12 +134,13 @@ async def test_the_tools_of_an_agent_that_went_away_stay_listed_and_say_so() -> 
         await source.start()
         await until(source, "ready")
         [tool] = source.invocables()
-    result = await tool.execute({"task": "x"})  # type: ignore[attr-defined]
+    assert isinstance(tool, A2ATool)
+    result = await tool.execute({"task": "x"})
     assert result.code == "unavailable"
     await until(source, "failed")
     assert [tool.spec.name for tool in source.invocables()] == ["Calc_Agent_add"]
     with anyio.fail_after(4):
-        result = await tool.execute({"task": "x"})  # type: ignore[attr-defined]
+        result = await tool.execute({"task": "x"})
     assert (result.is_error, result.code) == (True, "unavailable")
     assert "not available" in result.output
     assert result.metadata["agent"] == "Calc Agent"

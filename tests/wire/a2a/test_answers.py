@@ -64,7 +64,8 @@ def test_a_json_rpc_error_is_a_refusal_in_one_word() -> None:
         assert (caught.value.kind, caught.value.code, caught.value.message) == (kind, code, "m")
     with pytest.raises(Refused, match="plain"):
         read_rpc({"error": "plain"})
-    for odd in (None, [], {}, {"jsonrpc": "2.0", "id": 1}):
+    answers: list[Json] = [None, [], {}, {"jsonrpc": "2.0", "id": 1}]
+    for odd in answers:
         with pytest.raises(Unreadable):
             read_rpc(odd)
     assert read_rpc({"result": None}) is None
@@ -224,7 +225,7 @@ def test_a_piece_of_an_artifact_whose_beginning_was_missed_begins_it() -> None:
 
 
 def test_the_question_that_was_answered_is_not_taken_for_a_new_one() -> None:
-    asking = {
+    asking: Json = {
         "id": "t",
         "status": {"state": "input-required", "timestamp": "1", "message": {"messageId": "m", "parts": []}},
     }

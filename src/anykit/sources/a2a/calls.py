@@ -44,6 +44,7 @@ from anykit.wire.a2a import (
     UNKNOWN,
     WAITING,
     Conversation,
+    Misconduct,
     Outgoing,
     RefusalKind,
     Refused,
@@ -166,6 +167,7 @@ class RemoteCall:
         except Refused as refusal:
             self._fail_for_refusal(refusal)
         except Unreadable as error:
+            await self._abandon(self._aside())
             self._fail(client.mask(f"{client.name}: {error.message}"), code=codes.UNKNOWN)
         except Unavailable as error:
             self._fail_for_loss(error)
@@ -322,7 +324,7 @@ class RemoteCall:
                     async for chunk in chunks:
                         for event in decoder.feed(chunk):
                             if isinstance(event, Oversized):
-                                raise Unreadable(f"an event of more than {MAX_BODY} bytes")
+                                raise Misconduct(f"an event of more than {MAX_BODY} bytes")
                             try:
                                 payload = decode(event.data)
                             except Unreadable:
@@ -336,6 +338,8 @@ class RemoteCall:
                             self._works(way)
                             if self._talk.settled:
                                 return
+        except Misconduct:
+            raise
         except (Unavailable, Unreadable) as error:
             if not self._talk.begun:
                 raise
@@ -363,6 +367,8 @@ class RemoteCall:
                     verb = "POST"
                     continue
                 return
+            except Misconduct:
+                raise
             except (Unavailable, Unreadable) as error:
                 self._trouble = self._of_client.mask(error.message)
             finally:
@@ -423,7 +429,7 @@ class RemoteCall:
                 if not passing or broken >= INTERNAL_FAULTS:
                     raise
                 self._trouble = self._of_client.mask(refusal.describe())
-            except AddressRefused:
+            except (AddressRefused, Misconduct):
                 raise
             except (Unreadable, Unavailable) as error:
                 self._trouble = self._of_client.mask(error.message)

@@ -18,7 +18,7 @@ from .cards import Card, CardFault, Dropped, Interface, Scheme, Skill, read_card
 from .conclusions import Asked, partial_of, question_of, reason_of, result_of
 from .conversation import Conversation
 from .dialects import Outgoing, Way, WireRequest, other_way, ways
-from .errors import RefusalKind, Refused, Unreadable, WireError
+from .errors import Misconduct, RefusalKind, Refused, Unreadable, WireError
 from .fields import a_list, a_text, an_object
 from .states import FINAL, UNKNOWN, WAITING, read_state
 
@@ -36,6 +36,7 @@ __all__ = [
     "Interface",
     "Item",
     "Message",
+    "Misconduct",
     "NotCanonical",
     "Outgoing",
     "RefusalKind",

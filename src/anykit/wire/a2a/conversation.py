@@ -15,7 +15,7 @@ from anykit.capabilities import Artifact as ArtifactEvent
 from anykit.capabilities import BlobPart, ContentPart, Event, Status, StructuredPart, TextPart
 
 from .answers import Artifact, ArtifactUpdate, Item, Message, StatusUpdate, Task
-from .errors import Unreadable
+from .errors import Misconduct
 from .states import FINAL, UNKNOWN, WAITING
 
 MAX_SIZE = 16 * 1024 * 1024
@@ -87,7 +87,7 @@ class Conversation:
     def take(self, item: Item) -> list[Event]:
         """Take the next answer in; what its watchers should hear of it.
 
-        Raises `Unreadable` where it is about another task, or too large.
+        Raises `Misconduct` where it is about another task, or too large.
         """
         if isinstance(item, Message):
             return self._take_message(item)
@@ -104,7 +104,7 @@ class Conversation:
 
     def _take_message(self, message: Message) -> list[Event]:
         if message.id and message.id == self._message_id:
-            raise Unreadable("the agent answered with the message that it was sent")
+            raise Misconduct("the agent answered with the message that it was sent")
         self.begun = True
         self.reply = message
         self.state = "completed"
@@ -149,7 +149,7 @@ class Conversation:
         known = self._artifacts.get(artifact.id)
         if known is None:
             if len(self._artifacts) >= MAX_ARTIFACTS:
-                raise Unreadable(f"the agent gives more than {MAX_ARTIFACTS} artifacts")
+                raise Misconduct(f"the agent gives more than {MAX_ARTIFACTS} artifacts")
             known = self._artifacts[artifact.id] = _Building(artifact.name)
         elif not append:
             self._size -= sum(map(_size, known.parts))
@@ -161,13 +161,13 @@ class Conversation:
         self._size += sum(map(_size, artifact.parts))
         self._pieces += len(artifact.parts)
         if self._size > MAX_SIZE or self._pieces > MAX_PIECES or len(known.left_out) > 1000:
-            raise Unreadable(f"the agent's results are larger than {MAX_SIZE} bytes")
+            raise Misconduct(f"the agent's results are larger than {MAX_SIZE} bytes")
 
     def _same_task(self, id: str) -> None:
         if not id:
             return
         if self.task_id and id != self.task_id:
-            raise Unreadable("the agent answered about another task")
+            raise Misconduct("the agent answered about another task")
         self.task_id = id
 
     def _is_old_question(self) -> bool:

@@ -2,6 +2,7 @@
 
 WireError
 ├── Unreadable     the answer is not the protocol
+│   └── Misconduct     and asking again will not make it so
 └── Refused        the peer says no; `kind` says why, in one word for every dialect
 """
 
@@ -89,6 +90,10 @@ class WireError(Exception):
 
 class Unreadable(WireError):
     """An answer that is not the protocol."""
+
+
+class Misconduct(Unreadable):
+    """An answer that is about something else, or without end."""
 
 
 class Refused(WireError):
