@@ -36,6 +36,16 @@ def child(script: dict[str, Any] | None = None, *, env: dict[str, str] | None = 
     return Command((sys.executable, str(STDIO), json.dumps(script or {})), env=env or {})
 
 
+def python(program: str, *arguments: str, **options: Any) -> Command:
+    """A child that runs `program`, with `Peer`, `say` and the arguments (from `sys.argv[1]`) at hand."""
+    head = (
+        f"import json, os, sys; sys.path.insert(0, {str(STDIO.parent)!r}); from script import Peer\n"
+        "def say(message): sys.stdout.buffer.write(json.dumps(message, ensure_ascii=False).encode() + b'\\n')"
+        "; sys.stdout.buffer.flush()\n"
+    )
+    return Command((sys.executable, "-c", head + program, *arguments), **options)
+
+
 @asynccontextmanager
 async def source(
     server: McpServer,
@@ -123,3 +133,8 @@ class Hearing:
     def __init__(self, **options: Any) -> None:
         self.heard: list[Event] = []
         self.context = CapabilityContext(emit=self.heard.append, **options)
+
+
+def text(path: Path) -> str:
+    """What a child wrote into a file; nothing where there is none yet."""
+    return path.read_text() if path.exists() else ""

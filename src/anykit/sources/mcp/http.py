@@ -407,16 +407,21 @@ class StreamableHttp(HttpChannel):
         """What a legacy server sends unasked: a GET that stays open, and is opened anew where it ends."""
         decoder = SseDecoder(MAX_LINE)
         failures = 0
+        opened = False
         while not self.ended.done() and self.session is not None:
             last = decoder.last_event_id
             decoder = _continued(decoder)
             headers = {"accept": EVENTS, **self._common()} | ({"last-event-id": last} if last else {})
             try:
                 async with self._request("GET", headers=headers) as answer:
+                    if answer.status == 404 and opened:
+                        self.session = None
+                        self._lost(f"{answer.url} has ended the session")
                     if answer.status in NO_STREAM:
                         return
                     if answer.status == 200 and answer.content_type == EVENTS:
                         failures = 0
+                        opened = True
                         answer.idle = IDLE
                         events = self._events(answer, decoder)
                         try:
