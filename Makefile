@@ -5,10 +5,10 @@ BIN := .venv/bin
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint format docs bench pin
+.PHONY: help venv demo test lint format docs bench pin conformance conformance-setup
 
 help: ## This list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-24s %s\n", $$1, $$2 }'
 
 venv: ## .venv with .venv/bin/anykit, at the versions of constraints.txt
 	@scripts/venv.sh
@@ -24,6 +24,12 @@ lint: venv ## ruff, pyright, import-linter
 
 test: lint ## Everything that has to hold: lint, then all tests
 	$(BIN)/pytest
+
+conformance-setup: venv ## The MCP conformance suite, into .venvs (once)
+	@scripts/conformance-setup.sh
+
+conformance: venv ## Our MCP server against the conformance suite, in both eras
+	@scripts/conformance.sh
 
 format: venv ## Let ruff mend what it can
 	$(BIN)/ruff check --fix .

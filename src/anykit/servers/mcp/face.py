@@ -53,7 +53,7 @@ from .bench import Busy, Limits
 from .configuring import Desk
 from .definitions import Offered, offered
 from .jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
-from .questions import Abilities, Request, Unaskable, answer_of, requests_of
+from .questions import Abilities, Request, Unaskable, answer_of, askable, requests_of
 from .telling import Switch, Teller
 from .view import LEVELS, Level, News, Proposing, View, Watch, spawn, watch_resource
 
@@ -258,15 +258,15 @@ class Face:
         asked = requests_of(suspension)
         if isinstance(asked, Unaskable):
             return _open_question(suspension, asked.reason)
-        abilities = _abilities(context)
-        if any(not abilities.can(request.need) for request in asked.values()):
+        possible = askable(asked, _abilities(context))
+        if not possible:
             if suspension.kind == "input":
                 self._abandon(context.lifespan_context.session, suspension)
             raise _missing_capability(suspension, asked)
         self._switches[suspension.id] = switch
         if len(self._switches) > SWITCHES:
             self._switches.popitem(last=False)
-        return _input_required(asked, {"suspension": suspension.id}, note)
+        return _input_required(possible, {"suspension": suspension.id}, note)
 
     async def _gone_on(
         self, context: Context, params: types.CallToolRequestParams, id: str, switch: Switch, options: CallOptions
@@ -281,7 +281,7 @@ class Face:
             if isinstance(asked, Unaskable):
                 return _open_question(suspension, asked.reason)
             try:
-                answer = answer_of(suspension, asked, _responses(params))
+                answer = answer_of(suspension, askable(asked, _abilities(context)), _responses(params))
             except ValueError as wrong:
                 return self._required(context, suspension, kept, str(wrong))
             if answer is None:
@@ -303,7 +303,7 @@ class Face:
         for _ in range(ROUNDS):
             suspension = outcome.suspension
             asked = requests_of(suspension)
-            if isinstance(asked, Unaskable) or any(not abilities.can(request.need) for request in asked.values()):
+            if isinstance(asked, Unaskable) or not (asked := askable(asked, abilities)):
                 return outcome
             try:
                 responses = {key: await _ask(context, one, suspension, note) for key, one in asked.items()}

@@ -140,10 +140,9 @@ def _unsendable(value: Any) -> Refused:
     if not faults:
         return Refused(PARSE_ERROR, "not JSON", id)
     said = "; ".join(f"{fault['path'] or '/'} {fault['message']}" for fault in faults[:5])
-    # Half a surrogate pair is JSON by the letter: the request is known, and what is wrong is what it carries.
-    return Refused(
-        INVALID_PARAMS if id is not None else PARSE_ERROR, said[:MAX_REASON].encode(errors="replace").decode(), id
-    )
+    # Half a surrogate pair is JSON by the letter: the request is known, and what is wrong is what it carries. NaN is not.
+    parsed = id is not None and not any("Infinity" in fault["message"] for fault in faults)
+    return Refused(INVALID_PARAMS if parsed else PARSE_ERROR, said[:MAX_REASON].encode(errors="replace").decode(), id)
 
 
 _ID = rb'"id"\s*:\s*(-?\d{1,18}|"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,128}")'

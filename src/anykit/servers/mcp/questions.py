@@ -126,6 +126,11 @@ def _raw_requests(suspension: Suspension) -> dict[str, Request] | None:
     return found
 
 
+def askable(asked: Mapping[str, Request], abilities: Abilities) -> Mapping[str, Request]:
+    """Those that a client can be asked; of several it may be some."""
+    return {key: request for key, request in asked.items() if abilities.can(request.need)}
+
+
 def answer_of(
     suspension: Suspension, asked: Mapping[str, Request], responses: Mapping[str, JsonObject]
 ) -> Answer | None:
