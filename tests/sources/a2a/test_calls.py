@@ -804,6 +804,20 @@ async def test_where_a_stream_cannot_be_taken_up_again_the_task_is_looked_at(ref
         assert one.methods == ["SendStreamingMessage", "SubscribeToTask", "GetTask", "GetTask"]
 
 
+async def test_a_stream_of_mere_states_leaves_the_rest_to_a_look() -> None:
+    """As the streams of fasta2a: the results are in its storage only."""
+
+    def answer(asked: Asked) -> Json:
+        if asked.method == "GetTask":
+            return task("TASK_STATE_COMPLETED", "5")
+        return Stream([{"task": task("TASK_STATE_SUBMITTED", history=[said("ROLE_USER", "x")])}, DONE])
+
+    async with scripted(answer) as one:
+        one.card = card_1_0(one.url + "/", streaming=True)
+        assert (await call(one)).output == "5"
+        assert one.methods == ["SendStreamingMessage", "GetTask"]
+
+
 async def test_a_stream_that_breaks_before_it_begins_may_have_been_heard() -> None:
     result, _, methods = await streamed([], end="break")
     assert (result.code, methods) == ("unknown", ["SendStreamingMessage"])

@@ -148,6 +148,28 @@ async def test_a_refusal_cancels_the_task() -> None:
     assert (result.code, result.metadata["state"]) == ("cancelled", "canceled")
 
 
+async def test_a_refusal_that_the_agent_cannot_take_is_one_all_the_same() -> None:
+    async with scripted(lambda got: task("input-required") if got.method == "SendMessage" else Error(-32601)) as one:
+        tool = await tool_of(one)
+        result = await tool.answer(await asked(tool), ok=False)
+    assert (result.code, result.metadata["state"]) == ("cancelled", "input-required")
+    assert "left as it is" in result.output
+
+
+async def test_an_agent_may_take_an_answer_up_in_another_task() -> None:
+    """The server of the contract's library makes a task of each message."""
+
+    def answer(got: Asked) -> Json:
+        if got.method == "SendMessage":
+            return task("submitted", id="t2") if "taskId" in got.message else task("input-required")
+        return task("completed", "5", id=got.params["id"])
+
+    async with scripted(answer) as one:
+        tool = await tool_of(one)
+        result = await tool.answer(await asked(tool), data="Oslo")
+    assert (result.output, result.metadata["task_id"]) == ("5", "t2")
+
+
 async def test_an_authorization_given_elsewhere_needs_no_word_to_the_agent() -> None:
     asking = Asking("auth-required", [{"kind": "text", "text": "See https://id.example/x"}])
     async with scripted(asking) as one:

@@ -129,6 +129,7 @@ class RemoteCall:
         self._talk = Conversation(message_id=self._message_id)
         self._polls = 0
         self._gaps = False
+        self._streamed = False
         self._trouble = ""
         self._client: AgentClient | None = None
         self._http: HttpClient | None = None
@@ -203,7 +204,7 @@ class RemoteCall:
             await self._refuse(task)
         if was == "auth-required" and await self._moved_on(was, mark):
             return
-        self._talk.begun = False
+        self._talk.say()
         said = Outgoing(
             self._message_id,
             _spoken(answer.data, structured=bool(state.get("structured"))),
@@ -225,15 +226,20 @@ class RemoteCall:
         return state != UNKNOWN
 
     async def _refuse(self, task: str) -> NoReturn:
-        way = self._chosen_way()
-        with contextlib.suppress(WireError, Unavailable, TimeoutError):
+        way, became = self._chosen_way(), "was canceled"
+        try:
             async with asyncio.timeout(CANCEL_TIMEOUT):
                 request = way.cancel(task, new_id())
                 item = read_item(await self._of_client.exchange(self._of_http, way, request, timeout=CANCEL_TIMEOUT))
                 self._talk.take(item)
-        if self._talk.state not in FINAL:
-            self._talk.state = "canceled"
-        self._fail(f"the question was refused; A2A task {self._shown_task} was canceled", code=codes.CANCELLED)
+        except Refused as refusal:
+            became = f"is left as it is ({self._of_client.mask(refusal.describe())})"
+        except (Unreadable, Unavailable, TimeoutError):
+            became = "may still wait"
+        else:
+            if self._talk.state not in FINAL:
+                self._talk.state = "canceled"
+        self._fail(f"the question was refused; A2A task {self._shown_task} {became}", code=codes.CANCELLED)
 
     # sending
 
@@ -319,6 +325,7 @@ class RemoteCall:
                     self._works(way)
                     return
                 stream.idle = STREAM_SILENCE
+                self._streamed = True
                 decoder, bad = SseDecoder(MAX_BODY), 0
                 async with aclosing(stream.chunks()) as chunks:
                     async for chunk in chunks:
@@ -388,8 +395,10 @@ class RemoteCall:
             if not talk.settled:
                 await self._poll()
                 return
-        if talk.reply is None and talk.state in FINAL and talk.task_id and (self._gaps or self._is_bare()):
-            # What a broken stream left out, or a short one never had, is in the task.
+        if not talk.task_id or talk.reply is not None:
+            return
+        # What a broken stream left out, or one of mere states never had, is in the task.
+        if (self._gaps and talk.state in FINAL) or (self._streamed and talk.is_bare):
             await self._look_for_the_rest()
 
     async def _look_for_the_rest(self) -> None:
@@ -402,10 +411,6 @@ class RemoteCall:
                 await asyncio.sleep(FIRST_POLL * 2**attempt)
             else:
                 return
-
-    def _is_bare(self) -> bool:
-        """Whether a stream told that the task is over, and nothing else."""
-        return self._talk.is_empty and self._of_client.card.streaming
 
     async def _poll(self) -> None:
         """Look at the task until it is settled: quickly at first, every `poll_every` seconds in the end."""

@@ -49,6 +49,7 @@ class Conversation:
         self.begun = False
         """Whether the agent took the request."""
         self._message_id = message_id
+        self._named = False
         self._asked_before = asked_before
         self._artifacts: dict[str, _Building] = {}
         self._size = 0
@@ -70,15 +71,19 @@ class Conversation:
         )
 
     @property
-    def is_empty(self) -> bool:
-        """Whether there is no word of a result yet."""
-        return self.reply is None and not self._artifacts and not (self.said and self.said.parts) and not self.history
+    def is_bare(self) -> bool:
+        """Whether nothing but states was told: no result, and no word."""
+        return self.reply is None and not self._artifacts and not (self.said and self.said.parts)
 
     @property
     def question_mark(self) -> str:
         """What tells this question from a later one; "" where the agent marks neither."""
         id = "" if self.said is None else self.said.id
         return f"{self.timestamp}|{id}" if self.timestamp or id else ""
+
+    def say(self) -> None:
+        """Something is about to be said to the agent; it may answer it with another task."""
+        self.begun = self._named = False
 
     def believe(self) -> None:
         """Take a question that looks like the answered one for a new one from now on."""
@@ -166,9 +171,9 @@ class Conversation:
     def _same_task(self, id: str) -> None:
         if not id:
             return
-        if self.task_id and id != self.task_id:
+        if self._named and id != self.task_id:
             raise Misconduct("the agent answered about another task")
-        self.task_id = id
+        self.task_id, self._named = id, True
 
     def _is_old_question(self) -> bool:
         return bool(self._asked_before) and self.question_mark == self._asked_before
