@@ -170,7 +170,7 @@ async def test_b028_nothing_is_left_of_failed_connects(tmp_path: Path) -> None:
     async with ready(McpServer("first", child())):
         pass
     descriptors = len(os.listdir("/proc/self/fd"))
-    server = McpServer("hung", child(script), connect_timeout=0.3)
+    server = McpServer("hung", child(script), connect_timeout=0.7)
     async with source(server) as made:
         with anyio.fail_after(9):
             await eventually(lambda: made.starts >= 2)

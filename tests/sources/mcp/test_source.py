@@ -222,7 +222,7 @@ async def test_a_list_that_turns_in_a_circle_is_cut_with_a_report(connected: Ser
 
 
 async def test_thousands_of_tools_are_listed() -> None:
-    tools = [
+    tools: list[dict[str, Any]] = [
         {
             "name": f"tool_{n}",
             "description": "It does what it does.",

@@ -271,12 +271,15 @@ class McpSource:
         limit = asyncio.timeout(self.server.connect_timeout)
         try:
             async with limit, AsyncExitStack() as stack:
-                link = await self._connect(stack, limit)
-                await self._load_tools(link)
+                try:
+                    link = await self._connect(stack, limit)
+                    await self._load_tools(link)
+                finally:  # ending a child has bounds of its own
+                    with contextlib.suppress(RuntimeError):  # it is expiring
+                        limit.reschedule(None)
                 self._described = {**link.described(), "offers": [kind for kind in KINDS if link.has(kind)]}
                 beside = asyncio.create_task(self._while_up(link), name=f"anykit-mcp-{self.name}")
                 stack.push_async_callback(_cancelled, beside)
-                limit.reschedule(None)
                 yield link
         except TimeoutError:
             if not limit.expired():
