@@ -115,13 +115,14 @@ async def sdk_agent(dialect: str, *, streaming: bool, strict: bool = False) -> A
             *create_jsonrpc_routes(handler, "/rpc", enable_v0_3_compat=not strict),
             *create_rest_routes(handler, enable_v0_3_compat=not strict, path_prefix="/rest"),
         ]
-        server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_config=None, lifespan="off"))
-        serving = asyncio.create_task(server.serve(sockets=[listening]))
-        while not server.started:  # noqa: ASYNC110 - uvicorn offers nothing to wait on
-            await asyncio.sleep(0.001)
+        config = uvicorn.Config(Starlette(routes=routes), log_config=None, lifespan="off")
+        config.load()
+        server = uvicorn.Server(config)
+        server.lifespan = config.lifespan_class(config)
+        await server.startup(sockets=[listening])
         try:
             yield base, executor
         finally:
-            server.should_exit = server.force_exit = True
-            await serving
+            server.force_exit = True
+            await server.shutdown(sockets=[listening])
             await handler.aclose()
