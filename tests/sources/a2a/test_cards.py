@@ -181,6 +181,27 @@ async def test_a_card_that_cannot_be_reached_is_an_error_without_a_status() -> N
     assert len(error.tried) == 1
 
 
+async def test_a_card_that_never_comes_is_given_up_within_the_agents_time(site: Site) -> None:
+    async def hang(request: Request) -> bytes:
+        await anyio.sleep_forever()
+        return b""
+
+    site.peer.answer = hang
+    with anyio.fail_after(2):
+        error = await failing(agent(site.url, timeout=0.2))
+    assert "within 0.2 s" in error.message
+    assert len(error.tried) == 1
+
+
+async def test_b076_a_card_that_redirects_to_the_metadata_service_does_not_lead_there(site: Site) -> None:
+    """a2aproject/a2a-python#786: a redirect."""
+    site.files["/card.json"] = http(302, location="http://169.254.169.254/latest/meta-data")
+    with anyio.fail_after(2):
+        error = await failing(agent(site.url + "/card.json"))
+    assert "169.254.169.254" in error.message
+    assert "metadata" in error.message
+
+
 @pytest.mark.parametrize(
     "url", ["file:///etc/passwd", "gopher://h/card.json", "card.json", "", "http://", "http://h:x/"]
 )

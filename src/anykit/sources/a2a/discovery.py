@@ -83,7 +83,7 @@ async def _look(agent: Agent, place: str, ask: Ask, tried: list[Tried]) -> tuple
     elif known is not None and known.last_modified:
         headers["if-modified-since"] = known.last_modified
     try:
-        answer = await ask(WireRequest("GET", place, headers), CARD_TIMEOUT)
+        answer = await ask(WireRequest("GET", place, headers), min(CARD_TIMEOUT, agent.timeout))
     except Unavailable as error:
         status = error.detail.get("status")
         tried.append(Tried(public_url(place), status if isinstance(status, int) else None, error.message))
