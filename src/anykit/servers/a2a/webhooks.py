@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -40,7 +40,6 @@ LIFETIME: Final = 7 * 24 * 3600.0
 RESOLVE_TIMEOUT: Final = 5.0
 SEND_TIMEOUT: Final = 10.0
 WAITS: Final = (0.5, 2.0)
-"""Seconds before a notification that did not arrive is sent again."""
 BACKLOG: Final = 256
 """Notifications of one task that may wait; beyond them only changes of its state are kept."""
 CACHED: Final = 2000
@@ -186,16 +185,17 @@ class Notifier(PushNotificationSender):
         webhooks: Who is to be told.
         guard: Which addresses may be reached.
         task_of: Gives the whole task, for peers of 0.3.
-        client: Sends; by default a guarded one is made when it is first needed.
+        waits: Seconds before a notification that did not arrive is sent again, once for each.
     """
 
     def __init__(
-        self, webhooks: Webhooks, *, guard: AddressGuard, task_of: TasksOf, client: HttpClient | None = None
+        self, webhooks: Webhooks, *, guard: AddressGuard, task_of: TasksOf, waits: Sequence[float] = WAITS
     ) -> None:
         self._webhooks = webhooks
         self._guard = guard
         self._task_of = task_of
-        self._client = client or HttpClient(guard=guard, timeout=SEND_TIMEOUT, max_redirects=0, max_body=65_536)
+        self._waits = waits
+        self._client = HttpClient(guard=guard, timeout=SEND_TIMEOUT, max_body=65_536)
         self._queues: dict[str, asyncio.Queue[PushNotificationEvent]] = {}
         self._senders: set[asyncio.Task[None]] = set()
 
@@ -270,10 +270,10 @@ class Notifier(PushNotificationSender):
         if webhook.HasField("authentication") and webhook.authentication.credentials:
             headers["authorization"] = f"{webhook.authentication.scheme} {webhook.authentication.credentials}"
         reason = ""
-        for wait in (0.0, *WAITS):
+        for wait in (0.0, *self._waits):
             await asyncio.sleep(wait)
             try:
-                answer = await self._client.request("POST", webhook.url, headers=headers, body=body)
+                answer = await self._client.request("POST", webhook.url, headers=headers, body=body, max_redirects=0)
             except AddressRefused as refused:
                 reason = refused.message
                 break
