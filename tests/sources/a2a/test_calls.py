@@ -167,7 +167,11 @@ async def test_the_server_of_the_contracts_library_is_understood_behind_its_0_3_
 
     async with scripted(toolnexus) as one:
         one.card = card_0_3(one.url + "/")
-        assert (await call(one, "hello")).output == "hello"
+        tool = await tool_of(one)
+        for _ in range(2):
+            assert (await tool.execute({"task": "hello"})).output == "hello"
+        assert one.methods == ["message/send", "SendMessage", "SendMessage"]
+        assert "a2a-version" not in one.asked[-1].http.headers
 
 
 def rest(asked: Asked) -> Json:

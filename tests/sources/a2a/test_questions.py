@@ -263,6 +263,32 @@ async def test_a_question_outlives_the_process(tmp_path: Path) -> None:
     assert asking.answered == [{"kind": "text", "text": "Oslo"}]
 
 
+async def test_a_dialect_that_was_found_out_outlives_the_process(tmp_path: Path) -> None:
+    """The card lies, and what is asked first after the answer is no message, so that it could not be found out again."""
+
+    def answer(got: Asked) -> Json:
+        match got.method:
+            case "message/send":
+                return asking.status()
+            case "tasks/cancel":
+                asking.canceled = True
+                return task("canceled")
+            case _:
+                return Error(-32601)
+
+    asking = Asking()
+    async with scripted(answer) as one:
+        one.card = card_1_0(one.url + "/")
+        async with Workbench(data_dir=tmp_path) as bench:
+            await bench_with(bench, one)
+            result = await bench.call("Calc_Agent_add", {"task": "weather"})
+            assert result.suspension is not None
+        async with Workbench(data_dir=tmp_path) as bench:
+            await bench_with(bench, one)
+            await bench.answer(result.suspension.id, ok=False)
+    assert asking.canceled
+
+
 async def test_whoever_is_there_to_answer_is_asked_on_the_spot() -> None:
     heard: list[Suspension] = []
 

@@ -19,6 +19,7 @@ from typing import NoReturn, cast
 
 from anykit.capabilities import (
     Answer,
+    Artifact,
     CapabilityContext,
     ContentPart,
     Event,
@@ -62,6 +63,7 @@ from anykit.wire.a2a import (
     read_rest_error,
     read_rpc,
     reason_of,
+    recalled,
     result_of,
 )
 
@@ -86,6 +88,8 @@ STREAM_SILENCE = 30.0
 """Seconds of silence after which a stream counts as broken."""
 BAD_EVENTS = 20
 """Events of a stream that cannot be read, after which it counts as broken."""
+MAX_DATA = 64 * 1024
+"""Characters of JSON that are kept of what comes with a question."""
 OLD_QUESTION = 5.0
 """Seconds after an answer for which a task that still shows the question is taken not to have looked at it yet."""
 MARGIN = 0.05
@@ -166,6 +170,8 @@ class RemoteCall:
                 await self._go_on(resume)
             await self._follow()
         except Refused as refusal:
+            if refusal.kind != "task_not_found":
+                await self._abandon(self._aside())
             self._fail_for_refusal(refusal)
         except Unreadable as error:
             await self._abandon(self._aside())
@@ -200,6 +206,8 @@ class RemoteCall:
             raise ExecutionFailed("this question cannot be gone on with: it names no task", code="unknown_suspension")
         self._talk = Conversation(message_id=self._message_id, task_id=task, asked_before=mark)
         self._talk.context_id, self._talk.state = context, was
+        client = self._of_client
+        client.way = recalled(state.get("way"), client.card) or client.way
         if not answer.ok:
             await self._refuse(task)
         if was == "auth-required" and await self._moved_on(was, mark):
@@ -311,7 +319,7 @@ class RemoteCall:
         self._sending = client.background(client.exchange(http, way, request, timeout=self._left() + 1.0))
         result = await asyncio.shield(self._sending)
         self._take(result)
-        self._works(way)
+        self._works(way.settled_on(result))
 
     # streams
 
@@ -505,7 +513,7 @@ class RemoteCall:
         schema = _usable(asked.schema)
         prompt = clean_text(asked.prompt, 8000).strip() or f"{name} {_WAIT_WORDS[asked.kind]}, and does not say which"
         data: JsonObject = {**self._metadata(), "context_id": talk.context_id or None}
-        if asked.data:
+        if asked.data and len(json.dumps(asked.data)) <= MAX_DATA:
             data["data"] = list(asked.data)
         return Suspension(
             id=secrets.token_hex(8),
@@ -520,6 +528,7 @@ class RemoteCall:
                 "state": talk.state,
                 "asked": talk.question_mark,
                 "structured": schema is not None,
+                "way": None if self._way is None else self._way.to_json(),
             },
         )
 
@@ -606,21 +615,14 @@ class RemoteCall:
         detail: MetadataMap | None = None,
         partial: tuple[ContentPart, ...] = (),
     ) -> NoReturn:
-        metadata = self._metadata()
-        if not partial:
-            result = InvocableResult(metadata=metadata)
-            raise ExecutionFailed(message, code=code, retryable=retryable, result=result, detail=detail)
-        texts = [part.text for part in partial if isinstance(part, TextPart)]
-        shown = "\n".join(texts)
-        if shown:
-            message = f"{message}\n[partial result, not an answer]\n{clean_text(shown, 20_000)}"
-        values = [part.value for part in partial if isinstance(part, StructuredPart)]
-        metadata["partial"] = True
-        content = (TextPart(text=message), *partial)
+        metadata, content = self._metadata(), partial
+        if partial:
+            metadata["partial"] = True
+            shown = "\n".join(part.text for part in partial if isinstance(part, TextPart))
+            if shown:
+                message = f"{message}\n[partial result, not an answer]\n{clean_text(shown, 20_000)}"
+            content = (TextPart(text=message), *partial)
         result = InvocableResult(content=content, metadata=metadata)
-        if values:
-            metadata["partial_data"] = values
-            result = InvocableResult(content=content, metadata=metadata)
         raise ExecutionFailed(message, code=code, retryable=retryable, result=result, detail=detail)
 
     def _aside(self) -> float:
@@ -684,4 +686,11 @@ def _usable(schema: JsonObject | None) -> JsonObject | None:
 
 
 def _clean(event: Event) -> Event:
-    return Status(clean_text(event.message, 2000)) if isinstance(event, Status) else event
+    """What people are shown of it holds no hidden characters; a piece of a result stays as it is."""
+    match event:
+        case Status():
+            return Status(clean_text(event.message, 2000))
+        case Artifact():
+            return replace(event, name=clean_text(event.name, 200))
+        case _:
+            return event

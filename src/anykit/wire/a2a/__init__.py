@@ -17,7 +17,7 @@ from .canonical import NotCanonical, canonical, signed_forms
 from .cards import Card, CardFault, Dropped, Interface, Scheme, Skill, read_card, resolve_url, sanitize
 from .conclusions import Asked, partial_of, question_of, reason_of, result_of
 from .conversation import Conversation
-from .dialects import Outgoing, Way, WireRequest, other_way, ways
+from .dialects import Outgoing, Way, WireRequest, other_way, recalled, ways
 from .errors import Misconduct, RefusalKind, Refused, Unreadable, WireError
 from .fields import a_list, a_text, an_object
 from .states import FINAL, UNKNOWN, WAITING, read_state
@@ -63,6 +63,7 @@ __all__ = [
     "read_rpc",
     "read_state",
     "reason_of",
+    "recalled",
     "refused_by_status",
     "resolve_url",
     "result_of",

@@ -15,10 +15,14 @@ from urllib.parse import quote
 
 from anykit.capabilities import ContentPart, Json, JsonObject, StructuredPart, TextPart
 
-from .cards import Card, Interface
+from .cards import Binding, Card, Interface, Version
 from .errors import Refused
+from .fields import an_object
 
 VERSION_HEADER = "a2a-version"
+
+_VERSIONS: tuple[Version, ...] = ("1.0", "0.3", "toolnexus")
+_BINDINGS: tuple[Binding, ...] = ("JSONRPC", "HTTP+JSON")
 
 _METHODS_1_0 = {
     "send": "SendMessage",
@@ -81,6 +85,24 @@ class Way:
     def rpc(self) -> bool:
         """Whether answers come as JSON-RPC."""
         return self.interface.binding == "JSONRPC"
+
+    def to_json(self) -> JsonObject:
+        """What tells it from the card's other ways, for a later process (`recalled`)."""
+        interface = self.interface
+        return {
+            "url": interface.url,
+            "version": interface.version,
+            "binding": interface.binding,
+            "tagged": self.tagged,
+            "spelled": self.spelled,
+        }
+
+    def settled_on(self, result: Json) -> Way:
+        """The way to go on in, after the first answer: a task that is not wrapped is no answer of 1.0."""
+        answer = an_object(result) or {}
+        if self.tagged and "status" in answer and "task" not in answer:
+            return Way(replace(self.interface, version="toolnexus"))
+        return self
 
     @property
     def streams(self) -> bool:
@@ -177,6 +199,20 @@ class Way:
 def ways(card: Card) -> tuple[Way, ...]:
     """Every way that a card offers, the preferred first."""
     return tuple(Way(interface) for interface in card.interfaces)
+
+
+def recalled(given: Json, card: Card) -> Way | None:
+    """The way that an earlier process found to work, where the card still leads to the same place."""
+    known = an_object(given) or {}
+    interface = next((one for one in card.interfaces if one.url == known.get("url")), None)
+    if interface is None:
+        return None
+    for version in _VERSIONS:
+        for binding in _BINDINGS:
+            if known.get("version") == version and known.get("binding") == binding:
+                same = replace(interface, version=version, binding=binding)
+                return Way(same, tagged=known.get("tagged") is True, spelled=known.get("spelled") is True)
+    return None
 
 
 def other_way(way: Way, refusal: Refused, card: Card) -> Way | None:
