@@ -49,6 +49,7 @@ from anykit.tools import (
 )
 from anykit.wire.a2e import (
     A2EError,
+    A2EMessage,
     Drained,
     Handshaken,
     HandshakeRefused,
@@ -57,6 +58,7 @@ from anykit.wire.a2e import (
     Message,
     Oversized,
     PeerError,
+    PeerReply,
     Request,
     ShutdownRequested,
     ToolCallRequest,
@@ -73,7 +75,9 @@ from anykit.wire.a2e import (
     normal_code,
 )
 
-from .definitions import searched, tool_definition, tool_wanted, toolkit_definition, toolkit_wanted
+from .definitions import kind_of, searched, tool_definition, tool_wanted, toolkit_definition, toolkit_wanted
+from .mcp import CAPABILITY as MCP
+from .mcp import AgentModels, McpMessages
 from .outcomes import Refusal, refusal_of
 from .plugged import Plugged, PluggedToolkit, PluginTool
 from .plugins import CURRENT_CALL
@@ -124,6 +128,8 @@ class Connection:
         open_session: Gives the caller's verbs, once the agent is known.
         carrier: Where lines go.
         plugged: The session's plugins; None where the host has none.
+        mcp: Answers what is asked of MCP servers; None where there is nothing to look at.
+        models: Has the agent's model answer what they ask.
     """
 
     def __init__(
@@ -135,6 +141,8 @@ class Connection:
         open_session: Callable[[str], Session],
         carrier: Carrier,
         plugged: Callable[[Connection], Plugged | None] = lambda connection: None,
+        mcp: Callable[[Connection], McpMessages | None] = lambda connection: None,
+        models: AgentModels | None = None,
     ) -> None:
         self.wire = wire
         self._new_id = new_id
@@ -142,6 +150,8 @@ class Connection:
         self._open_session = open_session
         self._carrier = carrier
         self._plugged = plugged(self)
+        self._mcp = mcp(self)
+        self._models = models
         self._session: Session | None = None
         self._unsubscribe: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -194,6 +204,9 @@ class Connection:
                 self._deadline = self._loop.call_later(timeout, self._time_is_up)
             case Drained():
                 self._end("shutdown")
+            case PeerReply(message):
+                if self._models is not None:
+                    self._models.heard(self.wire.session_id, message)
             case PeerError(error):
                 log.debug("the agent reports %s: %s", error.code, error.message[:NAME_SHOWN])
 
@@ -203,6 +216,11 @@ class Connection:
         self._unsubscribe = self._session.subscribe(self._changed)
         if self._plugged is not None:
             self._plugged.start()
+        if MCP in self.wire.capabilities:
+            if self._mcp is not None:
+                self._mcp.start()
+            if self._models is not None:
+                self._models.join(self.wire.session_id, self._ask)
 
     def _refused(self, reason: str) -> None:
         log.info("a handshake was refused: %s", reason)
@@ -254,6 +272,10 @@ class Connection:
         finally:
             if self._session is not None:
                 self._session.close()
+            if self._models is not None:
+                self._models.leave(self.wire.session_id)
+            if self._mcp is not None:
+                await asyncio.shield(self._mcp.close())
             if self._plugged is not None:
                 await asyncio.shield(self._plugged.close())
 
@@ -329,11 +351,25 @@ class Connection:
                 return await self._configure(message)
             case _:
                 pass
+        if self._mcp is not None and request.capability == MCP and not await self._is_plugged(request):
+            return await self._mcp.answer(message)
         if self._plugged is None or request.capability in ("tools", "toolkits"):
             raise Refusal("invalid_message", f"{request.kind.name} is not served here")
         if "id" in type(message).model_fields:
             cast("ToolCallRequest", message).id = request.req_id
         return await self._plugged.broadcast(request.capability, message)
+
+    async def _is_plugged(self, request: Request) -> bool:
+        """Whether a plugin answers that, before what is the host's own."""
+        if self._plugged is None:
+            return False
+        taking = await self._plugged.taking(request.capability, request.kind.name)
+        return any(plugin.plugin.priority >= 0 for plugin in taking)
+
+    def _ask(self, message: A2EMessage) -> str:
+        id = self.wire.ask(message, self._clock())
+        self._flush()
+        return id
 
     @property
     def session(self) -> Session:
@@ -348,7 +384,7 @@ class Connection:
         alone = self._plugged is not None and await self._plugged.alone("tools")
         if not alone:
             for entry in self.session.entries():
-                offered[entry.tool.name] = (tool_definition(entry), entry.tool.kind)
+                offered[entry.tool.name] = (tool_definition(entry), kind_of(entry.tool))
         found: set[str] = set()
         if self._plugged is not None:
             leading: dict[str, tuple[ToolDefinition, str]] = {}

@@ -14,11 +14,16 @@ _HOPS = 16
 """References that are followed to find a parameter's type."""
 
 
+def kind_of(tool: Tool) -> str:
+    """What a tool is made of; one of an MCP server says so in its metadata."""
+    return "mcp" if isinstance(tool.spec.metadata.get("mcp"), dict) else tool.kind
+
+
 def tool_definition(entry: ToolEntry) -> ToolDefinition:
     """A tool of the catalogue."""
     tool = entry.tool
     tags = list(tool.tags)
-    if tool.kind == "mcp":
+    if kind_of(tool) == "mcp":
         tags = list(dict.fromkeys(["mcp", entry.source, entry.original, *tags]))
     return _definition(tool, tags)
 

@@ -15,6 +15,7 @@ from anykit.wire.a2e import HostLimits, HostSession, new_id
 from .connection import Carrier, Connection
 from .definitions import metadata_of
 from .loading import PluginClass, PluginProblem, load_plugins
+from .mcp import AgentModels, Catalogued, McpMessages, Registrar
 from .plugged import Plugged
 
 log = logging.getLogger("anykit.a2e")
@@ -82,6 +83,8 @@ class A2EHost:
         plugins: Entries of the configuration (`name`, `type`, `cls`, `metadata`), or plugin classes.
         lenient_caps: Accept a handshake even where none of the wanted capabilities is served.
         principal: Whom the agents stand for.
+        models: Has the agents' models answer what MCP servers ask; its `sample` is those sources' sampler.
+        registrar: Takes MCP servers in that agents register, as far as the operator allows it; None takes none.
     """
 
     def __init__(
@@ -93,16 +96,20 @@ class A2EHost:
         limits: Limits | None = None,
         lenient_caps: bool = False,
         principal: str = "local",
+        models: AgentModels | None = None,
+        registrar: Registrar | None = None,
     ) -> None:
         self._bench = bench
         self._token = token
         self._lenient = lenient_caps
         self._principal = principal
+        self._models = models
+        self._registrar = registrar
         self.limits = limits or Limits()
         self._ids = MessageIds()
         self._plugins: Sequence[PluginClass]
         self._plugins, self._problems = load_plugins(plugins)
-        self._capabilities = _capabilities(self._plugins)
+        self._capabilities = _capabilities(self._plugins, mcp=isinstance(bench, Catalogued))
 
     @property
     def problems(self) -> Sequence[PluginProblem]:
@@ -150,15 +157,36 @@ class A2EHost:
         def plugged(connection: Connection) -> Plugged | None:
             return Plugged(self._plugins, wire.session_id, connection.heard) if self._plugins else None
 
-        return Connection(wire, new_id=ids, clock=clock, open_session=open_session, carrier=carrier, plugged=plugged)
+        def mcp(connection: Connection) -> McpMessages | None:
+            if not isinstance(self._bench, Catalogued):
+                return None
+            return McpMessages(
+                self._bench.catalog,
+                session=lambda: connection.session,
+                push=lambda message: connection.heard("", message),
+                registrar=self._registrar,
+            )
+
+        return Connection(
+            wire,
+            new_id=ids,
+            clock=clock,
+            open_session=open_session,
+            carrier=carrier,
+            plugged=plugged,
+            mcp=mcp,
+            models=self._models,
+        )
 
 
-def _capabilities(plugins: Sequence[PluginClass]) -> Mapping[str, Mapping[str, Any]]:
+def _capabilities(plugins: Sequence[PluginClass], *, mcp: bool) -> Mapping[str, Mapping[str, Any]]:
     """One entry a capability, with the metadata of whoever answers first; the host's own has priority 0."""
     served: dict[str, Mapping[str, Any]] = {
         "tools": metadata_of(OWN_NAME, "tools"),
         "toolkits": metadata_of(OWN_NAME, "toolkits"),
     }
+    if mcp:
+        served["mcp"] = metadata_of(OWN_NAME, "mcp")
     for plugin in reversed(plugins):
         if plugin.capability not in served or plugin.priority >= 0:
             served[plugin.capability] = plugin.metadata

@@ -13,4 +13,4 @@ def a2e_mount(host: A2EHost, *, ways: Ways | None = None) -> Mount:
     """The host as a mount. It is open: A2E's token travels in the handshake."""
     app = A2EApp(host, ways=ways)
     paths = [f"{prefix}{route}" for prefix in ("", "/a2e") for route in ROUTES]
-    return Mount(app, paths=paths, open=True, end=app.end, shown=("", "/a2e"))
+    return Mount(app, paths=paths, open=True, end=app.end, shown=("", "/a2e"), protocol="A2E")

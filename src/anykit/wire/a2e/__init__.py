@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         HostLimits,
         HostSession,
         PeerError,
+        PeerReply,
         Request,
         ShutdownRequested,
     )
@@ -107,6 +108,7 @@ __all__ = [
     "MessageType",
     "Oversized",
     "PeerError",
+    "PeerReply",
     "Ping",
     "Pong",
     "ProtocolError",
@@ -161,6 +163,7 @@ _HOMES = {
         "HostLimits",
         "HostSession",
         "PeerError",
+        "PeerReply",
         "Request",
         "ShutdownRequested",
     ),

@@ -50,6 +50,8 @@ from .messages.tools import ToolCallResponse, ToolEvent, ToolResult
 _BEFORE_HANDSHAKE: Final = frozenset({"ping", "shutdown"})
 _MAX_ID = 1024
 _MAX_NAME = 200
+_MAX_ASKED = 256
+"""Questions to the agent whose answers are waited for; of the oldest no answer is taken any more."""
 _MAX_SECONDS = 365 * 24 * 3600
 """What a peer's time limit is cut to: its integers have any size."""
 
@@ -138,7 +140,14 @@ class PeerError:
     error: A2EError
 
 
-HostEvent: TypeAlias = Handshaken | HandshakeRefused | Request | ShutdownRequested | Drained | PeerError
+@dataclass(frozen=True, slots=True)
+class PeerReply:
+    """The agent answered something that it was asked (`ask`)."""
+
+    message: Message
+
+
+HostEvent: TypeAlias = Handshaken | HandshakeRefused | Request | ShutdownRequested | Drained | PeerError | PeerReply
 
 
 @dataclass(slots=True, eq=False)
@@ -212,6 +221,8 @@ class HostSession:
         self._waiting: deque[_Open] = deque()
         self._lanes: set[str] = set()
         self._pushes = 0
+        self._asked: deque[str] = deque(maxlen=_MAX_ASKED)
+        """Ids of what the agent was asked and has not answered."""
         self._answers: OrderedDict[str, bytes | None] = OrderedDict()
         self._kept: deque[str] = deque()
         self._kept_bytes = 0
@@ -307,7 +318,7 @@ class HostSession:
                 capability=kind.capability,
             )
         if kind.name == "pong" or (kind.sender == "agent" and kind.kind == "reply"):
-            return []  # an answer to something that this host never asks
+            return self._peer_reply(kind, fields)
         if kind.sender != "agent":
             raise DecodeError("invalid_message", f"{kind.name} is not for a host", req_id=id_of(fields))
         if fields.get("id", "") == "":
@@ -350,6 +361,16 @@ class HostSession:
         except DecodeError:
             return []  # an error about an error would only travel in circles
         return [PeerError(message)] if isinstance(message, A2EError) else []
+
+    def _peer_reply(self, kind: WireType, fields: dict[str, Any]) -> list[HostEvent]:
+        if fields.get("req_id") not in self._asked:
+            return []  # an answer to something that this host never asked
+        try:
+            message = build(kind, fields)
+        except DecodeError:
+            return []
+        self._asked.remove(fields["req_id"])
+        return [PeerReply(message)]
 
     def _handshake(self, fields: dict[str, Any], now: float) -> list[HostEvent]:
         req_id = id_of(fields) or self._new_id()
@@ -577,6 +598,21 @@ class HostSession:
         self._pushes += 1
         self._out.append(line)
         return True
+
+    def ask(self, message: A2EMessage, now: float) -> str:
+        """Ask the agent something; gives the id that its answer names. It comes out of `receive` as a `PeerReply`.
+
+        Raises:
+            EncodeError: it cannot be sent.
+            ValueError: nobody can be asked: there was no handshake, or the session has ended.
+        """
+        if not self.handshaken or self._ended:
+            raise ValueError("the session is not open")
+        message.id = self._new_id()
+        message.ts = now
+        self._out.append(self._sendable(message))
+        self._asked.append(message.id)
+        return message.id
 
     def end(self, now: float, message: str = "the session has ended") -> None:
         """Answer everything that is still open with an error and take nothing more. Retryable is what never started."""
