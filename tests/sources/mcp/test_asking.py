@@ -57,7 +57,7 @@ class Asking(Peer):
         self.rounds = list(rounds)
 
     def call(self, name: str, arguments: dict[str, Any], params: dict[str, Any], out: Out) -> dict[str, Any] | None:
-        state = json.loads(params.get("requestState") or '{"round": 0, "got": []}')
+        state: Any = json.loads(params.get("requestState") or '{"round": 0, "got": []}')
         state["got"].append(params.get("inputResponses"))
         if state["round"] >= len(self.rounds):
             return {"content": [], "structuredContent": {"got": state["got"][1:], **arguments}}

@@ -29,7 +29,8 @@ NO_SERVERS: Final = frozenset({"agents", "builtins", "a2a", "mcpServer", "inputs
 
 _STDIO: Final = frozenset({"stdio", "local"})
 _HTTP: Final = frozenset({"http", "streamable-http", "streamablehttp", "streamable_http", "remote"})
-_SECONDS: Final = re.compile(r"(cline|roo|goose)", re.IGNORECASE)
+_SECONDS: Final = re.compile(r"(?<![a-z])(cline|roo|goose)(?![a-z])", re.IGNORECASE)
+"""Clients that write seconds, as part of their file's path."""
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 _PLACEHOLDER: Final = re.compile(
     rf"\$\$\{{|\$\{{(?:(?P<kind>env|file|input):(?P<argument>[^{{}}]*)|(?P<name>{_NAME})(?::-(?P<default>[^{{}}]*))?)\}}"
@@ -101,7 +102,7 @@ class Entry:
     required: bool = False
     description: str = ""
     ignored: tuple[str, ...] = ()
-    """Keys that mean nothing to us."""
+    """Keys that mean nothing to us, or whose value does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +262,7 @@ class _Reader:
         self._where = where
         self._inputs = inputs
         self._literal = literal
+        self._ignored: list[str] = []
 
     def entry(self) -> Entry:
         value: Any = self._value
@@ -272,16 +274,18 @@ class _Reader:
             "enabled": enabled,
             "required": given.get("required") is True,
             "description": given["description"] if isinstance(given.get("description"), str) else "",
-            "ignored": tuple(str(key) for key in given if key not in _KNOWN),
         }
-        if not enabled:
-            return Entry(self._name, **shown)  # what it would need is not asked for
-        try:
-            return Entry(self._name, self._server(given), **shown)
-        except Misfit as error:
-            return Entry(self._name, fault=str(error), **shown)
-        except ValueError as error:
-            return Entry(self._name, fault=self._at("", str(error)), **shown)
+        self._ignored = [str(key) for key in given if key not in _KNOWN]
+        server: McpServer | None = None
+        fault = ""
+        if enabled:  # else what it would need is not asked for
+            try:
+                server = self._server(given)
+            except Misfit as error:
+                fault = str(error)
+            except ValueError as error:
+                fault = self._at("", str(error))
+        return Entry(self._name, server, fault=fault, ignored=tuple(self._ignored), **shown)
 
     def _at(self, key: str, message: str) -> str:
         """A fault with its place: file, server and key."""
@@ -437,7 +441,7 @@ class _Reader:
 
     def _times(self, given: JsonObject) -> dict[str, float]:
         """Milliseconds, but for keys that say seconds and files known to write them."""
-        unit = 1.0 if _SECONDS.search(Path(self._where).name) or _SECONDS.search(self._where) else 1000.0
+        unit = 1.0 if any(_SECONDS.search(part) for part in Path(self._where).parts[-4:]) else 1000.0
 
         def seconds(key: str, divisor: float) -> float | None:
             value = given.get(key)
@@ -445,6 +449,9 @@ class _Reader:
                 return None
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
                 raise Misfit(self._at(key, "must be a number of " + ("seconds" if divisor == 1.0 else "milliseconds")))
+            if divisor == 1000.0 and 0 < value < 1000:
+                self._ignored.append(f"{key} (less than a second; it is in milliseconds)")
+                return None
             return value / divisor or None
 
         times: dict[str, float] = {"connect_timeout": self._around.connect_timeout}

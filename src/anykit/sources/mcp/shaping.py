@@ -40,6 +40,8 @@ from .mending import STRUCTURED, reports_of
 MAX_ERROR: Final = 16_384
 """Characters of a failing tool's text."""
 MAX_LOG: Final = 4_096
+_PROTOCOLS: Final = ("anykit/", "io.modelcontextprotocol/")
+"""Keys of a result's `_meta` that say nothing about the result."""
 _LEVELS: Final[Mapping[str, LogLevel]] = {
     "debug": "debug",
     "info": "info",
@@ -152,7 +154,7 @@ def result_of(tool: str, result: types.CallToolResult) -> InvocableResult:
         fields["structured"] = meta[STRUCTURED]
     if left_out := reports_of(meta):
         metadata["left_out"] = [f"{name}: {reason}" for name, reason in left_out]
-    if theirs := {key: value for key, value in meta.items() if not key.startswith("anykit/")}:
+    if theirs := {key: value for key, value in meta.items() if not key.startswith(_PROTOCOLS)}:
         metadata["_meta"] = theirs
     shaped = InvocableResult(content=parts, metadata=metadata, **fields)
     if result.is_error:
