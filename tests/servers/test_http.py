@@ -68,7 +68,7 @@ async def test_port_0_picks_a_free_one_and_says_which() -> None:
     async with Running(a2e_mount(make_host())) as one, Running(a2e_mount(make_host())) as other:
         assert one.address.port != other.address.port != 0
         assert one.address.url == f"http://127.0.0.1:{one.address.port}"
-        assert one.server.urls == [one.address.url, f"{one.address.url}/a2e"]
+        assert one.server.urls == [("A2E", one.address.url), ("A2E", f"{one.address.url}/a2e")]
         assert (await one.get("/health"))[0] == 200
 
 

@@ -8,8 +8,10 @@ from typing import Protocol
 
 from anykit.runtime import Session
 from anykit.servers import A2EHost, Address, Mount, Server, Ways, a2e_mount, serve_connection
+from anykit.servers.a2a import a2a_mounts
 from anykit.servers.a2e import Limits
-from anykit.transports import LineTransport
+from anykit.stores import RecordStore, SecretStore
+from anykit.transports import AddressGuard, LineTransport
 
 from .config import AppConfig
 
@@ -18,6 +20,8 @@ class Served(Protocol):
     """What is served."""
 
     config: AppConfig
+    records: RecordStore
+    secrets: SecretStore
 
     def session(self, *, principal: str = "local", face: str = "python", id: str | None = None) -> Session:
         """One caller's verbs."""
@@ -43,15 +47,20 @@ def a2e_host(bench: Served, *, token: str = "") -> A2EHost:
     )
 
 
-def mounts(bench: Served, *, token: str = "", trusted_proxies: Sequence[str] = ()) -> list[Mount]:
-    """Every face that has a place on the port."""
-    proxies = (*bench.config.serve.trusted_proxies, *trusted_proxies)
-    return [a2e_mount(a2e_host(bench, token=token), ways=Ways(trusted_proxies=proxies))]
+def mounts(bench: Served, host: A2EHost, *, token: str = "", trusted_proxies: Sequence[str] = ()) -> list[Mount]:
+    """Every face that has a place on the port; `host` is the A2E one."""
+    ways = Ways(trusted_proxies=(*bench.config.serve.trusted_proxies, *trusted_proxies))
+    guard = AddressGuard(private_hosts=tuple(bench.config.bounds.private_hosts))
+    return [
+        a2e_mount(host, ways=ways),
+        *a2a_mounts(bench, records=bench.records, secrets=bench.secrets, secured=bool(token), guard=guard, ways=ways),
+    ]
 
 
 def server(
     bench: Served,
     *,
+    a2e: A2EHost | None = None,
     host: str | None = None,
     port: int | None = None,
     token: str | None = None,
@@ -70,7 +79,7 @@ def server(
     if token is None:
         token = said.token.get_secret_value() if said.token is not None else ""
     return Server(
-        mounts(bench, token=token, trusted_proxies=trusted_proxies),
+        mounts(bench, a2e or a2e_host(bench, token=token), token=token, trusted_proxies=trusted_proxies),
         host=said.host if host is None else host,
         port=said.port if port is None else port,
         token=token,

@@ -13,18 +13,9 @@ from typing import Annotated, Literal
 import typer
 
 from anykit.app import AppConfig, Workbench
+from anykit.app.serving import a2e_host, server
 from anykit.runtime import Snapshot, state_of
-from anykit.servers import (
-    A2EHost,
-    Address,
-    Server,
-    TokenRequired,
-    Ways,
-    a2e_mount,
-    new_event_loop,
-    serve_connection,
-)
-from anykit.servers.a2e import Limits
+from anykit.servers import A2EHost, Address, TokenRequired, new_event_loop, serve_connection
 from anykit.stores import UnresolvedReference, resolve
 from anykit.transports import ProtocolStreams, take_stdio
 
@@ -186,20 +177,14 @@ async def _serve(
         await entered(stack, bench)
         for problem in problems_of(bench, replaced=bool(on_line or invocation.flags.sources)).values():
             terminal.warn(problem)
-        host = A2EHost(
-            bench,
-            token=how.token if streams is None else "",
-            plugins=config.a2e.plugins,
-            limits=limits_of(config),
-            lenient_caps=config.a2e.lenient_caps,
-        )
+        host = a2e_host(bench, token=how.token if streams is None else "")
         for problem in host.problems:
             terminal.warn(str(problem))
         if not on_line and not invocation.flags.sources and not config.sources:
             terminal.note(f"no source is named, so this offers {', '.join(bench.catalog.snapshot.toolkits)}")
         if streams is not None:
             return await _over_stdio(host, streams)
-        return await _over_http(terminal, host, how)
+        return await _over_http(terminal, bench, host, how)
 
 
 async def _over_stdio(host: A2EHost, streams: ProtocolStreams) -> int:
@@ -209,22 +194,24 @@ async def _over_stdio(host: A2EHost, streams: ProtocolStreams) -> int:
     return Exit.INTERRUPTED if signal.SIGINT in came else Exit.OK
 
 
-async def _over_http(terminal: Terminal, host: A2EHost, how: Listening) -> int:
+async def _over_http(terminal: Terminal, bench: Workbench, host: A2EHost, how: Listening) -> int:
     def listens(address: Address) -> None:
         terminal.announce(f"anykit: listening on {address.url}")
-        for url in server.urls:
-            terminal.announce(f"  A2E   {url}")
+        for protocol, url in listener.urls:
+            terminal.announce(f"  {protocol:<5} {url}")
 
     try:
-        server = Server(
-            [a2e_mount(host, ways=Ways(how.trusted_proxies))],
+        listener = server(
+            bench,
+            a2e=host,
             host=how.host,
             port=how.port,
             token=how.token,
-            allow_hosts=how.allow_hosts,
-            allow_origins=how.allow_origins,
             tls_cert=how.tls_cert,
             tls_key=how.tls_key,
+            allow_hosts=how.allow_hosts,
+            allow_origins=how.allow_origins,
+            trusted_proxies=how.trusted_proxies,
             listening=listens,
         )
     except TokenRequired as error:
@@ -234,25 +221,12 @@ async def _over_http(terminal: Terminal, host: A2EHost, how: Listening) -> int:
     except ValueError as error:
         raise usage(str(error)) from None
     try:
-        await server.serve()
+        await listener.serve()
     except OSError as error:
         fixes = [("pick another", "--port 0, or --port N")] if "listen" in str(error) else []
         text = error.strerror or str(error)
         raise CommandError(text, code="cannot_listen", exit=Exit.UNREACHABLE, fixes=fixes) from None
-    return Exit.INTERRUPTED if server.signalled == signal.SIGINT else Exit.OK
-
-
-def limits_of(config: AppConfig) -> Limits:
-    """The file's limits as the host takes them."""
-    said = config.limits
-    return Limits(
-        max_parallel=said.max_parallel,
-        queue=said.queue,
-        body=said.body,
-        rate=said.rate,
-        sessions=said.sessions,
-        idle=said.idle,
-    )
+    return Exit.INTERRUPTED if listener.signalled == signal.SIGINT else Exit.OK
 
 
 class SourceWatch:

@@ -56,6 +56,8 @@ class Mount:
     """Ends streams and sessions; bounded in time."""
     shown: Sequence[str] = ()
     """Paths that a person is told of."""
+    protocol: str = ""
+    """What is spoken there, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +162,11 @@ class Server:
         """The guarded application, for whoever serves it otherwise."""
 
     @property
-    def urls(self) -> list[str]:
-        """What it answers, once it listens."""
+    def urls(self) -> list[tuple[str, str]]:
+        """What it answers, once it listens: (protocol, URL)."""
         if self.address is None:
             return []
-        return [f"{self.address.url}{path}" for mount in self._mounts for path in mount.shown]
+        return [(mount.protocol, f"{self.address.url}{path}") for mount in self._mounts for path in mount.shown]
 
     def stop(self) -> None:
         """End streams, close sessions, leave. Asked a second time, it leaves at once."""

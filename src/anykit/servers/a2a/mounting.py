@@ -9,6 +9,7 @@ import asyncio
 import importlib
 import logging
 import threading
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from anykit.runtime import Session
@@ -84,19 +85,23 @@ def a2a_mounts(
     )
     card = CardApp(exposed, about=about or About(), secured=secured, url=url, ways=ways)
     return [
-        Mount(card, paths=CARD_PATHS, open=True, shown=CARD_PATHS[:1]),
+        Mount(card, paths=CARD_PATHS, open=True, shown=CARD_PATHS[:1], protocol="A2A"),
         Mount(
             Normaliser(late, prefix=PREFIX, body=chosen.body),
             prefixes=(PREFIX,),
             begin=late.begin,
             end=late.end,
             shown=(PREFIX,),
+            protocol="A2A",
         ),
     ]
 
 
 class LateApp:
-    """The SDK's application, once there is one (ASGI)."""
+    """The SDK's application, once there is one (ASGI).
+
+    `load` gives the module that builds it; `ready_timeout` is how many seconds a request waits for that.
+    """
 
     def __init__(
         self,
@@ -107,6 +112,8 @@ class LateApp:
         principal: str,
         guard: AddressGuard,
         limits: Limits,
+        load: Callable[[str], Awaitable[Builder]] | None = None,
+        ready_timeout: float = READY_TIMEOUT,
     ) -> None:
         self._bench = bench
         self._records = records
@@ -114,6 +121,8 @@ class LateApp:
         self._principal = principal
         self._guard = guard
         self._limits = limits
+        self._load = load or _imported
+        self._timeout = ready_timeout
         self._built: asyncio.Future[Application] | None = None
         self._ended = False
 
@@ -122,12 +131,17 @@ class LateApp:
             await answer_json(send, 503, {"detail": "The host is shutting down"})
             return
         try:
-            async with asyncio.timeout(READY_TIMEOUT):
+            async with asyncio.timeout(self._timeout):
                 application = await asyncio.shield(self._ready())
         except TimeoutError:
             await answer_json(send, 503, {"detail": "The A2A face is still starting"}, (b"retry-after", b"5"))
             return
-        except ImportError:
+        except asyncio.CancelledError:
+            if not self._ended:
+                raise
+            await answer_json(send, 503, {"detail": "The host is shutting down"})
+            return
+        except Exception:
             await answer_json(send, 503, {"detail": "The A2A face could not be started; the host's log says why"})
             return
         await application.app(scope, receive, send)
@@ -136,7 +150,7 @@ class LateApp:
         """Import the SDK."""
         try:
             await asyncio.shield(self._ready())
-        except ImportError:
+        except Exception:
             log.exception("the A2A face cannot be served")
 
     async def end(self) -> None:
@@ -157,7 +171,7 @@ class LateApp:
         return self._built
 
     async def _build(self) -> Application:
-        module = await _imported("anykit.servers.a2a.application")
+        module = await self._load("anykit.servers.a2a.application")
         return module.build(
             self._bench,
             prefix=PREFIX,
@@ -169,7 +183,9 @@ class LateApp:
         )
 
 
-class _Module(Protocol):
+class Builder(Protocol):
+    """The module that puts the SDK together."""
+
     def build(
         self,
         bench: Bench,
@@ -183,12 +199,12 @@ class _Module(Protocol):
     ) -> Application: ...
 
 
-async def _imported(name: str) -> _Module:
+async def _imported(name: str) -> Builder:
     """A module, imported in a thread that nobody has to wait for at the end. Raises `ImportError`."""
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[_Module] = loop.create_future()
+    done: asyncio.Future[Builder] = loop.create_future()
 
-    def tell(module: _Module | None, error: Exception | None) -> None:
+    def tell(module: Builder | None, error: Exception | None) -> None:
         if done.done():
             return
         if module is not None:
@@ -197,7 +213,7 @@ async def _imported(name: str) -> _Module:
             done.set_exception(error or ImportError(name))
 
     def work() -> None:
-        module: _Module | None = None
+        module: Builder | None = None
         error: Exception | None = None
         try:
             module = importlib.import_module(name)  # type: ignore[assignment]
