@@ -42,13 +42,14 @@ class Credentials:
     """What proves who asks. Resolving the operator's references raises `UnresolvedReference`."""
 
     def __init__(self, agent: Agent, trusted: Sequence[str]) -> None:
+        table = "" if agent.id is None else f"/agents/{agent.id}"
         headers = {
-            name: resolve(value, agent.env, agent.base_dir, where=f"/headers/{name}")
+            name: resolve(value, agent.env, agent.base_dir, where=f"{table}/headers/{name}")
             for name, value in agent.headers.items()
         }
         self._headers = {name.lower(): value for name, value in headers.items()}
         self._given: dict[str, Any] = resolve_all(
-            dict(agent.credentials), agent.env, agent.base_dir, where="/credentials"
+            dict(agent.credentials), agent.env, agent.base_dir, where=f"{table}/credentials"
         )
         urls = [*trusted, *agent.allow_origins]
         self._trusted: set[Origin] = {origin for origin in map(origin_of, urls) if origin is not None}
