@@ -8,7 +8,6 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from anykit import __version__
 from anykit.servers.identity import Message, Receive, Scope, Send, Ways, headers_named, refuse
 
 from .authorization import WELL_KNOWN, Door, ResourceServer, Turned
@@ -89,7 +88,6 @@ class McpApp:
         return engine(
             self._bench,
             limits=self.limits,
-            version=__version__,
             instructions=self._instructions,
             desk=self._desk,
             state_keys=self._state_keys,

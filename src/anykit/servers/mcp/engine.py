@@ -37,7 +37,6 @@ class Engine:
     Args:
         bench: What is served.
         limits: How much of it.
-        version: Of this product.
         instructions: What clients are told.
         desk: Where toolkits are configured.
         state_keys: Seal what clients carry for us.
@@ -48,7 +47,6 @@ class Engine:
         bench: Bench,
         *,
         limits: Limits,
-        version: str,
         instructions: str | None,
         desk: Desk,
         state_keys: Sequence[bytes],
@@ -56,7 +54,7 @@ class Engine:
         self._bench = bench
         self._limits = limits
         self._desk = desk
-        self._face = Face(limits=limits, version=version, instructions=instructions, desk=desk, state_keys=state_keys)
+        self._face = Face(limits=limits, instructions=instructions, desk=desk, state_keys=state_keys)
         self._sessions: dict[str, LegacySession] = {}
         self._gates: WeakValueDictionary[str, Gate] = WeakValueDictionary()
         self._answering: set[asyncio.Task[None]] = set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import importlib.metadata
 import json
 import logging
 import os
@@ -101,7 +102,6 @@ class Face:
 
     Args:
         limits: How much of everything.
-        version: Of this product.
         instructions: What clients are told of it.
         desk: Where toolkits are configured; None where there is no page.
         state_keys: Seal what a client carries between two rounds of a question, at least 32 bytes each: the first seals, all
@@ -112,7 +112,6 @@ class Face:
         self,
         *,
         limits: Limits,
-        version: str = "",
         instructions: str | None = None,
         desk: Desk | None = None,
         state_keys: Sequence[bytes] = (),
@@ -125,7 +124,7 @@ class Face:
         private = CacheHint(ttl_ms=0, scope="private")
         self.server: Server[View] = _Server(
             NAME,
-            version=version,
+            version=_version(),
             lifespan=cast(Any, _no_lifespan),
             title=NAME,
             instructions=instructions,
@@ -607,6 +606,13 @@ def _forget(task: asyncio.Task[Any]) -> None:
     """Nobody waits for it any more."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.debug("a cancelled call ended with %s", type(error).__name__)
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("anykit")
+    except importlib.metadata.PackageNotFoundError:
+        return "0"
 
 
 def _as_model(handler: Callable[[Context, Any], Awaitable[Any]]) -> Any:

@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from anykit import __version__
 from anykit.transports import LineTransport
 
 from .bench import Bench, Limits
@@ -55,7 +54,6 @@ async def serve_mcp_lines(
             limits=limits or Limits(),
             session_id=secrets.token_hex(16),
             principal=principal,
-            version=__version__,
             instructions=instructions,
             state_keys=state_keys,
         )

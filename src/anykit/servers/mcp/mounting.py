@@ -46,4 +46,5 @@ def mcp_mount(
         begin=app.begin,
         end=app.end,
         shown=(PATH,),
+        protocol="MCP",
     )

@@ -41,7 +41,6 @@ class Talk:
         limits: How much is taken on.
         session_id: Of the caller, where it speaks a revision that has sessions.
         principal: Whom it stands for.
-        version: Of this product.
         instructions: What it is told.
         state_keys: Seal what it carries for us.
     """
@@ -54,13 +53,12 @@ class Talk:
         limits: Limits,
         session_id: str,
         principal: str,
-        version: str,
         instructions: str | None,
         state_keys: Sequence[bytes],
     ) -> None:
         self._transport = transport
         self._limits = limits
-        self._face = Face(limits=limits, version=version, instructions=instructions, state_keys=state_keys)
+        self._face = Face(limits=limits, instructions=instructions, state_keys=state_keys)
         self._view = View(bench, limits, principal, session_id, Gate(limits))
         self._reader = Reader()
         self._open: dict[tuple[type, Id], str] = {}
