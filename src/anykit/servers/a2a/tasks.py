@@ -15,7 +15,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from a2a.server.context import ServerCallContext
@@ -214,7 +214,14 @@ class RecordTasks(TaskStore):
         found: list[Record] = []
         while page := await self._records.list(HEAD, principal=principal, after=found[-1] if found else None):
             found.extend(page)
-        return [_head(record) for record in found]
+        return [self._now_of(_head(record)) for record in found]
+
+    def _now_of(self, head: Head) -> Head:
+        """A head with what is not written yet of a task that runs here."""
+        live = self._live.get((head.principal, head.id))
+        if live is None:
+            return head
+        return replace(head, state=live.status.state, at=live.status.timestamp.ToNanoseconds() or head.at)
 
     async def _forget_old(self, principal: str) -> None:
         over = [head for head in await self._heads(principal) if head.state in TERMINAL]
