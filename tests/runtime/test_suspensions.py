@@ -51,8 +51,10 @@ class Remote:
 async def test_a_question_comes_back_as_a_suspension_and_the_answer_goes_on() -> None:
     async with Workbench(book) as bench:
         asked = await bench.call("book", {"city": "Oslo"})
-        assert (asked.is_error, asked.status, asked.output) == (True, "suspended", "How many nights in Oslo?")
+        assert (asked.is_error, asked.status) == (True, "suspended")
         assert asked.suspension is not None
+        assert asked.output.startswith("How many nights in Oslo?\n")
+        assert asked.suspension.id in asked.output
         assert [one.id for one in bench.suspensions()] == [asked.suspension.id]
         wrong = await bench.answer(asked.suspension.id, data={"n": "three"})
         assert wrong.code == "invalid_input"

@@ -206,7 +206,7 @@ def test_every_outcome_but_completed_is_an_error() -> None:
     assert [one.status for one in (denied, failed, asked)] == ["denied", "failed", "suspended"]
     assert (failed.code, failed.metadata["retryable"]) == ("busy", True)
     assert asked.suspension is not None
-    assert asked.output == "which?\nhttps://x.example"
+    assert asked.output.startswith("which?\nhttps://x.example\n[it waits for an answer: bench.answer('s1', ")
 
 
 def test_keys_that_are_no_strings_become_json_keys() -> None:

@@ -301,6 +301,19 @@ def content_of(result: InvocableResult, text: str) -> tuple[ContentPart, ...]:
     return result.content
 
 
+def asked(suspension: Suspension) -> str:
+    """A question as text, with how it is answered."""
+    lines = [suspension.prompt]
+    if suspension.url is not None:
+        lines.append(suspension.url)
+    lines.append(
+        f"[it waits for an answer: bench.answer({suspension.id!r}, data=...), or anykit answer {suspension.id}]"
+    )
+    if suspension.schema is not None:
+        lines.append(f"[the answer's schema: {to_json(suspension.schema)}]")
+    return "\n".join(lines)
+
+
 def tool_result(outcome: Outcome, *, limit: int = OUTPUT_LIMIT, metadata: MetadataMap | None = None) -> ToolResult:
     """A call's outcome as a tool result, its text at most `limit` bytes."""
     meta: MetadataMap = dict(metadata) if metadata else {}
@@ -324,7 +337,11 @@ def tool_result(outcome: Outcome, *, limit: int = OUTPUT_LIMIT, metadata: Metada
                 output=message, is_error=True, content=(TextPart(text=message),), metadata=meta, status="denied"
             )
         case Suspended(suspension):
-            text = suspension.prompt if suspension.url is None else f"{suspension.prompt}\n{suspension.url}"
+            given = cast(object, suspension.data)
+            if isinstance(given, dict):
+                facts = cast("dict[str, Any]", given)
+                meta = {**{key: value for key, value in facts.items() if key != "data"}, **meta}
+            text = asked(suspension)
             meta.update(code="suspended", retryable=False)
             return ToolResult(
                 output=text,

@@ -160,17 +160,22 @@ async def test_errors_are_the_layers(
         await call(tool(source, "a"))
 
 
-async def test_a_question_is_a_suspension_that_cannot_be_answered_here(host: ScriptedHost, source: A2ESource) -> None:
+async def test_a_question_is_a_suspension_whose_answer_goes_back_to_the_host(host: ScriptedHost, source: A2ESource) -> None:
     host.answers["tool/call/req"] = lambda request: called(
         request, {"id": "s1", "kind": "input", "prompt": "?"}, success=False, error_code="suspended"
     )
+    host.answers["anykit/answer/req"] = lambda request: {
+        **called(request, [request["suspension_id"], request["ok"], request["data"]]),
+        "type": "anykit/answer/resp",
+    }
     await source.start()
     await until(source, "ready")
     suspension = await tool(source, "a").invoke(InvocableRequest(input={}, call_id="1"), CapabilityContext())
     assert isinstance(suspension, Suspension)
-    resumed = InvocableRequest(input={}, call_id="2", resume=Resume(suspension.state, Answer(True)))
-    with pytest.raises(ExecutionFailed, match="cannot be answered"):
-        await tool(source, "a").invoke(resumed, CapabilityContext())
+    resumed = InvocableRequest(input={}, call_id="2", resume=Resume(suspension.state, Answer(True, {"n": 1})))
+    result = await tool(source, "a").invoke(resumed, CapabilityContext())
+    assert isinstance(result, InvocableResult)
+    assert result.structured == ["s1", True, {"n": 1}]
 
 
 # the catalogue

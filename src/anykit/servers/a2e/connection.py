@@ -50,6 +50,8 @@ from anykit.tools import (
 from anykit.wire.a2e import (
     A2EError,
     A2EMessage,
+    AnswerRequest,
+    AnswerResponse,
     Drained,
     Handshaken,
     HandshakeRefused,
@@ -349,6 +351,8 @@ class Connection:
                 return await self._list_toolkits(message)
             case ToolkitConfigureRequest():
                 return await self._configure(message)
+            case AnswerRequest():
+                return await self._answer_question(request, message)
             case _:
                 pass
         if self._mcp is not None and request.capability == MCP and not await self._is_plugged(request):
@@ -456,19 +460,27 @@ class Connection:
             self._go_on(events)
             return None
         if isinstance(outcome, Suspended):
-            suspension = outcome.suspension
-            done = ToolResult(
-                success=False,
-                tool_name=name,
-                data=suspension.to_json(),
-                summary=suspension.prompt,
-                error=suspension.prompt,
-                error_code="suspended",
-                duration_ms=ms,
-            )
-            return ToolCallResponse(data=done, created_at=self._clock())
+            return ToolCallResponse(data=_suspended(name, outcome, ms), created_at=self._clock())
         found = tool or self.session.get(name)
         raise refusal_of(outcome, repeatable=found is not None and repeatable(found))
+
+    async def _answer_question(self, request: Request, message: AnswerRequest) -> AnswerResponse:
+        """Go on with a suspended call."""
+        begun = self._loop.time()
+        outcome = await self.session.answer(
+            message.suspension_id,
+            ok=message.ok,
+            data=message.data,
+            options=CallOptions(emit=lambda event: self._tell(request.req_id, event)),
+        )
+        ms = int((self._loop.time() - begun) * 1000)
+        if isinstance(outcome, Completed):
+            done = self._completed(request, "", outcome, None, ms).data
+        elif isinstance(outcome, Suspended):
+            done = _suspended("", outcome, ms)
+        else:
+            raise refusal_of(outcome, repeatable=False)
+        return AnswerResponse(data=done, created_at=self._clock())
 
     async def _plugin_tool(self, plugged: Plugged, name: str) -> PluginTool | None:
         """The plugin's tool that a call means, or None for the host's own. Raises `Refusal` while its toolkit waits."""
@@ -751,3 +763,17 @@ def _bytes_of(part: ContentPart) -> tuple[str, bytes]:
             return part.media_type, part.text.encode("utf-8", "replace")
         case _:
             return "text/plain", describe_part(part).encode("utf-8", "replace")
+
+
+def _suspended(name: str, outcome: Suspended, ms: int) -> ToolResult:
+    """A call that waits for an answer, as the wire says it."""
+    suspension = outcome.suspension
+    return ToolResult(
+        success=False,
+        tool_name=name,
+        data=suspension.to_json(),
+        summary=suspension.prompt,
+        error=suspension.prompt,
+        error_code="suspended",
+        duration_ms=ms,
+    )

@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from anykit.capabilities import InvalidInput, JsonObject, State, Unavailable
+from anykit.capabilities import InvalidInput, Json, JsonObject, State, Unavailable
 from anykit.schema import SchemaError, compile_schema
 from anykit.sources.connection import CONNECT_TIMEOUT, Backoff, Connection, lose
 from anykit.sources.hostile import clean_text
@@ -326,6 +326,27 @@ class Tools:
             ),
             limit,
             repeatable=idempotent,
+        )
+
+    async def answer(
+        self,
+        suspension_id: str,
+        *,
+        ok: bool = True,
+        data: Json = None,
+        timeout: float | None = None,
+        on_event: OnEvent | None = None,
+    ) -> ToolResult:
+        """Answer the question that suspended a call, and give what becomes of it; `ok` False refuses.
+
+        Raises as `call`. An answer that was lost on the way is never sent again.
+        """
+        limit = CALL_TIMEOUT + GRACE if timeout is None else timeout
+        return await self._client.borrow(
+            "answer",
+            lambda link: link.answer(suspension_id, ok=ok, data=data, on_event=on_event),
+            limit,
+            repeatable=False,
         )
 
 

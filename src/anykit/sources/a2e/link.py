@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, TypeVar
 
-from anykit.capabilities import InvalidInput, JsonObject, Unavailable
+from anykit.capabilities import InvalidInput, Json, JsonObject, Unavailable
 from anykit.sources.connection import lose
 from anykit.sources.hostile import clean_text
 from anykit.transports import LineTransport, Received, TransportClosed
@@ -19,6 +19,7 @@ from anykit.wire.a2e import (
     A2EEvent,
     AgentEvent,
     AgentSession,
+    AnswerResponse,
     EncodeError,
     EventFor,
     HandshakeResult,
@@ -119,6 +120,15 @@ class A2ELink:
             on_event=on_event,
         )
         return _expect(reply, ToolCallResponse).data
+
+    async def answer(
+        self, suspension_id: str, *, ok: bool = True, data: Json = None, on_event: OnEvent | None = None
+    ) -> ToolResult:
+        """Answer the question that suspended a call."""
+        reply = await self.request(
+            lambda session, now: session.answer_suspension(suspension_id, now, ok=ok, data=data), on_event=on_event
+        )
+        return _expect(reply, AnswerResponse).data
 
     async def list_toolkits(self, *, kind: str = "", tags: Sequence[str] = ()) -> list[ToolkitDefinition]:
         """The toolkits that the host lists."""

@@ -14,7 +14,6 @@ from anykit.capabilities import (
     Artifact,
     CapabilityContext,
     CapabilityError,
-    ExecutionFailed,
     Invocable,
     InvocableRequest,
     InvocableResult,
@@ -229,8 +228,6 @@ class A2ETool(Tool):
 
     async def invoke(self, request: InvocableRequest, context: CapabilityContext) -> InvocableResult | Suspension:
         """Call it over there, with what is left of the caller's time."""
-        if request.resume is not None:
-            raise ExecutionFailed(f"{self._original}: its host cannot be answered", code="unsupported")
         artifacts = Artifacts()
 
         def heard(said: A2EEvent) -> None:
@@ -245,15 +242,21 @@ class A2ETool(Tool):
         timeout = None
         if context.deadline is not None:
             timeout = max(context.deadline - asyncio.get_running_loop().time(), 0.001)
+        tools = self._remote.client.tools
         try:
-            wire = await self._remote.client.tools.call(
-                self._original,
-                request.input,
-                timeout=timeout,
-                on_event=heard,
-                correlation_id=request.turn_id or "",
-                idempotent=repeatable(self),
-            )
+            if request.resume is not None:
+                answer = request.resume.answer
+                question = str(request.resume.state["a2e"])
+                wire = await tools.answer(question, ok=answer.ok, data=answer.data, timeout=timeout, on_event=heard)
+            else:
+                wire = await tools.call(
+                    self._original,
+                    request.input,
+                    timeout=timeout,
+                    on_event=heard,
+                    correlation_id=request.turn_id or "",
+                    idempotent=repeatable(self),
+                )
         except A2ERequestError as error:
             raise layer_error(error) from None
         result = result_of(wire)

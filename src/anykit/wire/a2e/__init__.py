@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         ShutdownRequested,
     )
     from .json_values import MAX_DEPTH
+    from .messages.answers import AnswerRequest, AnswerResponse
     from .messages.base import (
         A2ECapability,
         A2EError,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
         Shutdown,
     )
     from .messages.envelope import A2E_VERSION, A2EMessage, Message, new_id
-    from .messages.registry import CAPABILITY_ALIASES, EVENT_TYPES, MESSAGE_TYPES, TYPE_ALIASES, WireType
+    from .messages.registry import CAPABILITY_ALIASES, EVENT_TYPES, MESSAGE_TYPES, SESSION_TYPES, TYPE_ALIASES, WireType
     from .messages.toolkits import (
         ToolkitConfigureRequest,
         ToolkitConfigureResponse,
@@ -80,6 +81,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_LINE",
     "MESSAGE_TYPES",
+    "SESSION_TYPES",
     "TYPE_ALIASES",
     "A2ECapability",
     "A2EError",
@@ -88,6 +90,8 @@ __all__ = [
     "A2EMessage",
     "AgentEvent",
     "AgentSession",
+    "AnswerRequest",
+    "AnswerResponse",
     "Capability",
     "DecodeError",
     "Drained",
@@ -182,8 +186,16 @@ _HOMES = {
         "Pong",
         "Shutdown",
     ),
+    "messages.answers": ("AnswerRequest", "AnswerResponse"),
     "messages.envelope": ("A2E_VERSION", "A2EMessage", "Message", "new_id"),
-    "messages.registry": ("CAPABILITY_ALIASES", "EVENT_TYPES", "MESSAGE_TYPES", "TYPE_ALIASES", "WireType"),
+    "messages.registry": (
+        "CAPABILITY_ALIASES",
+        "EVENT_TYPES",
+        "MESSAGE_TYPES",
+        "SESSION_TYPES",
+        "TYPE_ALIASES",
+        "WireType",
+    ),
     "messages.toolkits": (
         "ToolkitConfigureRequest",
         "ToolkitConfigureResponse",

@@ -17,9 +17,10 @@ from .codec import DecodeError, build, check_version, encode, find_type
 from .codes import normal_code
 from .framing import Oversized
 from .json_values import JsonError, head_member, read_json
+from .messages.answers import AnswerRequest
 from .messages.base import A2EError, A2EEvent, HandshakeRequest, HandshakeResponse, Ping, Shutdown
 from .messages.envelope import A2EMessage, Message, WireModel
-from .messages.registry import MESSAGE_TYPES, WireType
+from .messages.registry import SESSION_TYPES, WireType
 from .messages.toolkits import ToolkitConfigureRequest, ToolkitDefinition, ToolkitListRequest
 from .messages.tools import ToolCallRequest, ToolDefinition, ToolListRequest
 
@@ -99,7 +100,7 @@ class AgentSession:
         agent_id: str = "",
         capabilities: Sequence[str] = ("tools", "toolkits"),
         token: str = "",
-        types: Mapping[str, WireType] = MESSAGE_TYPES,
+        types: Mapping[str, WireType] = SESSION_TYPES,
     ) -> None:
         self._new_id = new_id
         self._agent_id = agent_id
@@ -204,6 +205,17 @@ class AgentSession:
             timeout=timeout if timeout is not None else 30,
         )
         return self.request(request, now, exclude={"timeout"} if timeout is None else None)
+
+    def answer_suspension(self, suspension_id: str, now: float, *, ok: bool = True, data: Any = None) -> str:
+        """Answer a question that suspended a call; `ok` False refuses.
+
+        Raises:
+            EncodeError: the data cannot be sent.
+        """
+        request = AnswerRequest(
+            id=self._new_id(), ts=now, session_id=self.session_id, suspension_id=suspension_id, ok=ok, data=data
+        )
+        return self.request(request, now)
 
     def list_toolkits(self, now: float, *, tags: Sequence[str] = (), kind: str = "") -> str:
         """Ask for the toolkits; `tags` must all be carried, `kind` is the category."""

@@ -43,7 +43,7 @@ from .messages.base import (
     Shutdown,
 )
 from .messages.envelope import A2E_VERSION, A2EMessage, Message
-from .messages.registry import EVENT_TYPES, MESSAGE_TYPES, WireType
+from .messages.registry import EVENT_TYPES, MESSAGE_TYPES, SESSION_TYPES, WireType
 from .messages.toolkits import ToolkitConfigureRequest
 from .messages.tools import ToolCallResponse, ToolEvent, ToolResult
 
@@ -197,7 +197,7 @@ class HostSession:
         token: str | None = None,
         limits: HostLimits | None = None,
         lenient_caps: bool = False,
-        types: Mapping[str, WireType] = MESSAGE_TYPES,
+        types: Mapping[str, WireType] = SESSION_TYPES,
     ) -> None:
         self.session_id: Final = session_id
         self.limits: Final = limits or HostLimits()

@@ -353,6 +353,22 @@ _ALL: Final = (
 MESSAGE_TYPES: Final[Mapping[str, WireType]] = MappingProxyType({entry.name: entry for entry in _ALL})
 """All 136 message types of A2E 1.0, by wire string."""
 
+SESSION_TYPES: Final[Mapping[str, WireType]] = MappingProxyType(
+    {
+        **MESSAGE_TYPES,
+        **{
+            entry.name: entry
+            for entry in _namespace(
+                "answers",
+                "tools",
+                requests={"anykit/answer/req": "AnswerRequest"},
+                replies={"anykit/answer/resp": "AnswerResponse"},
+            )
+        },
+    }
+)
+"""What our sessions know: A2E 1.0 and, beyond it, answers to suspended calls."""
+
 TYPE_ALIASES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "env/spaces/req": "env/space/req",
