@@ -299,4 +299,5 @@ async def served(
                 yield Host(server.address.url, http, server, bench)
         finally:
             server.stop()
+            server.stop()  # at once: its connections are closed already
             await serving

@@ -234,13 +234,13 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path"), PLACES)
-async def test_b083_without_the_token_nothing_but_the_card_is_reached(method: str, path: str) -> None:
+async def test_b083_without_the_token_nothing_but_the_card_is_reached() -> None:
     """cbcoutinho/nextcloud-mcp-server#261: a missing or wrong token is refused before any source is contacted."""
     sleeper = Sleeper()
     async with served(sleeper.tool, token="right") as host:
-        for given in ("", "Bearer wrong", "Bearer", "Basic right", "bearer right wrong"):
-            assert await _refused(host, path, method, {**V1, "authorization": given}) == 401
+        for method, path in PLACES:
+            for given in ("", "Bearer wrong", "Bearer", "Basic right", "bearer right wrong"):
+                assert await _refused(host, path, method, {**V1, "authorization": given}) == 401, path
         async with host.http.get(f"{host.url}/.well-known/agent-card.json", headers={"authorization": ""}) as reply:
             assert reply.status == 200
         assert sleeper.calls == 0
@@ -266,19 +266,19 @@ async def test_b083_the_callers_token_reaches_no_tool() -> None:
         assert "talk-1" not in repr(seen)
 
 
-@pytest.mark.parametrize(("method", "path"), [*PLACES, ("GET", "/.well-known/agent-card.json")])
-async def test_b081_a_page_that_rebinds_a_name_is_refused(method: str, path: str) -> None:
+async def test_b081_a_page_that_rebinds_a_name_is_refused() -> None:
     """modelcontextprotocol/rust-sdk#822: Host and Origin are checked on every route, the same for A2A."""
     async with served(add) as host:
         port = host.url.rpartition(":")[2]
-        for headers, status in (
-            ({"host": f"evil.example:{port}"}, 421),
-            ({"host": f"127.0.0.1:{port}", "origin": "http://evil.example"}, 403),
-        ):
-            async with host.http.request(method, host.url + path, headers=headers, data=b"{}") as reply:
-                assert (reply.status, "evil" in await reply.text()) == (status, False)
-        for name in (f"localhost:{port}", f"[::1]:{port}"):
-            assert await _refused(host, path, method, {"host": name}) not in (421, 403)
+        for method, path in [*PLACES, ("GET", "/.well-known/agent-card.json")]:
+            for headers, status in (
+                ({"host": f"evil.example:{port}"}, 421),
+                ({"host": f"127.0.0.1:{port}", "origin": "http://evil.example"}, 403),
+            ):
+                async with host.http.request(method, host.url + path, headers=headers, data=b"{}") as reply:
+                    assert (reply.status, "evil" in await reply.text()) == (status, False), path
+            for name in (f"localhost:{port}", f"[::1]:{port}"):
+                assert await _refused(host, path, method, {"host": name}) not in (421, 403)
 
 
 # B070, B071

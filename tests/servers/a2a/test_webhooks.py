@@ -262,35 +262,35 @@ async def test_a_webhook_of_another_principal_is_neither_seen_nor_deleted() -> N
 # B076
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://169.254.169.254/x",
-        "http://127.0.0.1:{port}/hook",
-        "http://[::ffff:127.0.0.1]:{port}/hook",
-        "http://2130706433:{port}/hook",
-        "http://localhost:{port}/hook",
-        "file:///etc/passwd",
-        "gopher://h/",
-        "ftp://h/",
-        "http://",
-        "not a url",
-        "http://user@127.0.0.1:{port}/hook",
-        "http://no-such-host.invalid/",
-    ],
-)
-async def test_b076_a_webhook_that_leads_inside_is_refused_and_told_why(url: str) -> None:
+INSIDE = [
+    "http://169.254.169.254/x",
+    "http://127.0.0.1:{port}/hook",
+    "http://[::ffff:127.0.0.1]:{port}/hook",
+    "http://2130706433:{port}/hook",
+    "http://localhost:{port}/hook",
+    "file:///etc/passwd",
+    "gopher://h/",
+    "ftp://h/",
+    "http://",
+    "not a url",
+    "http://user@127.0.0.1:{port}/hook",
+    "http://no-such-host.invalid/",
+]
+
+
+async def test_b076_a_webhook_that_leads_inside_is_refused_and_told_why() -> None:
     """a2aproject/a2a-python#786: SSRF protection for push notification webhooks."""
     async with listening() as listener, served(add) as host:
-        url = url.replace("{port}", listener.url.rpartition(":")[2].partition("/")[0])
-        call = message_of({"data": {"tool": "add", "arguments": {"a": 1, "b": 2}}})
-        params = {"message": call, "configuration": {"taskPushNotificationConfig": {"url": url}}}
-        answer = await host.rpc("SendMessage", params)
-        assert answer["error"]["code"] == -32602
-        assert answer["error"]["message"].startswith("the webhook URL is refused: ")
+        port = listener.url.rpartition(":")[2].partition("/")[0]
         task = await host.call("add", {"a": 1, "b": 2})
-        answer = await host.rpc("CreateTaskPushNotificationConfig", {"taskId": task["id"], "url": url})
-        assert answer["error"]["code"] == -32602
+        for url in (pattern.replace("{port}", port) for pattern in INSIDE):
+            call = message_of({"data": {"tool": "add", "arguments": {"a": 1, "b": 2}}})
+            params = {"message": call, "configuration": {"taskPushNotificationConfig": {"url": url}}}
+            answer = await host.rpc("SendMessage", params)
+            assert answer["error"]["code"] == -32602, url
+            assert answer["error"]["message"].startswith("the webhook URL is refused: ")
+            answer = await host.rpc("CreateTaskPushNotificationConfig", {"taskId": task["id"], "url": url})
+            assert answer["error"]["code"] == -32602
         assert listener.got == []
 
 
