@@ -85,7 +85,7 @@ def test_every_tool_parameter_and_field_of_the_three_toolkits_is_documented(tool
         assert set(one.input_schema["properties"]) - words == set()
 
 
-@pytest.mark.parametrize("module", ["anykit", "anykit.a2e"])
+@pytest.mark.parametrize("module", ["anykit", "anykit.a2a", "anykit.a2e"])
 def test_every_public_name_is_documented(module: str) -> None:
     names = set(importlib.import_module(module).__all__)
     assert names

@@ -41,7 +41,7 @@ class SourceConfig(_Table):
     cwd: str | None = Field(default=None, description="The folder that the program starts in.")
     url: str | None = Field(default=None, description="The address of an A2E host.")
     token: SecretStr | None = Field(default=None, description="What the host asks for; a reference like `${TOKEN}`.")
-    kind: str | None = Field(default=None, description="What the source is, where it cannot be told: `python`, `a2e`.")
+    kind: str | None = Field(default=None, description="What the source is, where it cannot be told: `python`, `a2e`, `a2a`.")
     name: str | None = Field(default=None, description="What it is called; it stands before the names of its tools.")
     enabled: bool = Field(default=True, description="Whether it is used at all.")
     required: bool = Field(default=False, description="Whether nothing starts without it.")
