@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from anykit import tool
-from anykit.capabilities import Artifact, CapabilityContext, Progress, TextPart
+from anykit.capabilities import Artifact, CapabilityContext, Progress, Status, TextPart
 from servers.a2a.hosts import (
     V1,
     WAIT,
@@ -125,6 +125,45 @@ async def test_a_flood_of_progress_is_merged_and_its_end_is_told() -> None:
         ]
         assert len(reports) < 50
         assert reports[-1] == 5000
+
+
+async def test_a_long_result_in_small_pieces_arrives_whole_and_in_few() -> None:
+    @tool
+    async def write(context: CapabilityContext) -> str:
+        """Writes a lot, a word at a time."""
+        for number in range(5000):
+            context.emit(Artifact("text", TextPart(text=f"{number} "), append=number > 0, last=False))
+            if number % 10 == 0:
+                await asyncio.sleep(0)
+        return "".join(f"{number} " for number in range(5000))
+
+    async with served(write) as host:
+        params = {"message": message_of({"data": {"tool": "write"}})}
+        updates = [
+            event["artifactUpdate"]["artifact"]
+            async for event in host.stream("SendStreamingMessage", params)
+            if "artifactUpdate" in event
+        ]
+        whole = "".join(f"{number} " for number in range(5000))
+        assert "".join(one["parts"][0]["text"] for one in updates) == whole
+        assert len(updates) < 200
+        (task,) = (await host.rpc("ListTasks", {"includeArtifacts": True}))["result"]["tasks"]
+        assert output_of(task) == whole
+
+
+async def test_a_talkative_call_keeps_its_history_short() -> None:
+    @tool
+    async def talk(context: CapabilityContext) -> str:
+        """Talks."""
+        for number in range(3000):
+            context.emit(Status(f"remark {number}"))
+            await asyncio.sleep(0)
+        return "done"
+
+    async with served(talk) as host:
+        task = await host.call("talk")
+        assert output_of(task) == "done"
+        assert len(task["history"]) <= 1001
 
 
 async def test_a_call_goes_on_when_its_caller_does_not_wait() -> None:

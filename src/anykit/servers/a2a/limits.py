@@ -18,5 +18,5 @@ class Limits:
     """Finished tasks that a principal keeps."""
     lifetime: float = 24 * 3600.0
     """How long those are kept."""
-    idle: float = 600.0
+    idle: float = 10.0
     """How long a task that waits for an answer stays in memory; then it waits in the store."""

@@ -6,6 +6,7 @@ call ── emit ──> Relay (bounded, merged) ── pump ──> Talk ──
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import secrets
 from collections import deque
@@ -33,6 +34,10 @@ from .parts import Data, File, Part, Text, event_part
 
 MERGE: Final = 0.1
 """Seconds between two reports of progress."""
+PACES: Final = ((64, 0.0), (1000, 0.05), (math.inf, 0.5))
+"""Pieces of artifacts so far, and the seconds between two from then on."""
+STATUSES: Final = 1000
+"""Messages that one call may say on the way: each stays in the task's history."""
 WAITING_EVENTS: Final = 1000
 """Events of a call that may wait; beyond them only artifacts are kept."""
 STREAMED: Final = 16 * 1024 * 1024
@@ -108,7 +113,9 @@ class Relay:
         self._ending = False
         self._paused = False
         self._pump: asyncio.Task[None] | None = None
-        self._last_progress = 0.0
+        self._last = 0.0
+        self._pieces = 0
+        self._statuses = 0
         self._begun: dict[str, str] = {}
         self._texts: dict[str, list[str]] = {}
         self._size = 0
@@ -195,26 +202,36 @@ class Relay:
         while True:
             self._wake.clear()
             while self._events:
-                if self._only_progress() and await self._too_early():
+                if self._can_grow() and await self._too_early():
                     continue
                 event = self._events.popleft()
-                if isinstance(event, Progress):
-                    self._last_progress = loop.time()
+                if isinstance(event, Progress | ArtifactEvent):
+                    self._last = loop.time()
                 await self._say(event)
             if self._ending:
                 return
             await self._wake.wait()
 
-    def _only_progress(self) -> bool:
-        return len(self._events) == 1 and isinstance(self._events[0], Progress) and not self._ending
+    def _can_grow(self) -> bool:
+        """Whether all that waits is one event that the next of its kind would be merged with."""
+        if len(self._events) != 1 or self._ending:
+            return False
+        event = self._events[0]
+        return isinstance(event, Progress) or (isinstance(event, ArtifactEvent) and event.append)
+
+    def _pace(self) -> float:
+        """Seconds between two such events. Each costs as much as the task is long, so long ones are told more slowly."""
+        if isinstance(self._events[0], Progress):
+            return MERGE
+        return next(pace for pieces, pace in PACES if self._pieces < pieces)
 
     async def _too_early(self) -> bool:
-        """Whether a report of progress had to wait; what else comes meanwhile, or the end, is said sooner."""
+        """Whether an event had to wait; what else comes meanwhile, or the end, is said sooner."""
         loop = asyncio.get_running_loop()
-        until = self._last_progress + MERGE
+        until = self._last + self._pace()
         if until <= loop.time():
             return False
-        while self._only_progress():
+        while self._can_grow():
             self._wake.clear()
             try:
                 async with asyncio.timeout_at(until):
@@ -229,12 +246,11 @@ class Relay:
                 progress: dict[str, Any] = {"done": done}
                 if total is not None:
                     progress["total"] = total
-                text = [Text(whole(message))] if message else ()
-                await self._talk.status(TaskState.TASK_STATE_WORKING, text, metadata={"progress": progress})
+                await self._remark(message, {"progress": progress})
             case Status(message):
-                await self._talk.status(TaskState.TASK_STATE_WORKING, [Text(whole(message))])
+                await self._remark(message)
             case Log(level, message):
-                await self._talk.status(TaskState.TASK_STATE_WORKING, [Text(whole(message))], metadata={"level": level})
+                await self._remark(message, {"level": level})
             case ArtifactEvent(name, content, append, last):
                 part = event_part(content)
                 if part is None:
@@ -243,7 +259,17 @@ class Relay:
                 identifier = known or secrets.token_hex(8)
                 self._begun[name] = identifier
                 more = append and known is not None
+                self._pieces += 1
                 await self._talk.artifact(identifier, [part], name=name, append=more, last=last)
+
+    async def _remark(self, message: str, metadata: JsonObject | None = None) -> None:
+        """Something on the way; without its words once there were too many."""
+        parts: Sequence[Part] = ()
+        if message and self._statuses < STATUSES:
+            self._statuses += 1
+            parts = [Text(whole(message))]
+        if parts or metadata:
+            await self._talk.status(TaskState.TASK_STATE_WORKING, parts, metadata=metadata)
 
 
 def proto_part(part: Part) -> ProtoPart:
