@@ -22,7 +22,6 @@ from anykit.stores import UnresolvedReference, resolve, resolve_all
 from anykit.tools import FunctionPrompt, FunctionResource, FunctionTool, Tool, Toolkit, tool
 
 from .config import ConfigError, SourceConfig
-from .probing import Undecided
 
 Named: TypeAlias = object
 """What may be given as a source: a function, tool, resource, prompt, toolkit, provider, module, path, URL or table."""
@@ -165,6 +164,8 @@ def _find_kind(config: SourceConfig, opening: Opening) -> Source:
 
 def _of_url(config: SourceConfig, opening: Opening) -> Source:
     """A URL of which nothing more is known: it is asked what it is once the workbench starts."""
+    from .probing import Undecided  # noqa: PLC0415 - brings the transports, which most workbenches do without
+
     url = str(config.url or config.target)
 
     def decide(kind: str) -> Source:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from anykit.capabilities import (
     CapabilityContext,
@@ -70,7 +70,6 @@ from .opening import (
     opened,
     source_openers,
 )
-from .probing import Undecided
 
 REGISTERED = "registered"
 """The source that `register` puts tools into."""
@@ -78,6 +77,15 @@ REGISTERED = "registered"
 
 class SourceUnavailable(CapabilityError):
     """A source marked as required did not come up."""
+
+
+@runtime_checkable
+class Deciding(Protocol):
+    """A provider that will know later what it is: another source then takes its place."""
+
+    def when_decided(self, decided: Callable[[Source], Awaitable[None]]) -> None:
+        """Whom to tell."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +195,7 @@ class Workbench:
         """Let a source begin to connect; it reports by itself."""
         if source.disabled is not None or not isinstance(source.provider, Connected):
             return
-        if isinstance(source.provider, Undecided):
+        if isinstance(source.provider, Deciding):
             source.provider.when_decided(lambda made: self._decided(source, made))
         await source.provider.start()
 
