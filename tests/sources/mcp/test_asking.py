@@ -61,7 +61,7 @@ class Asking(Peer):
         state["got"].append(params.get("inputResponses"))
         if state["round"] >= len(self.rounds):
             return {"content": [], "structuredContent": {"got": state["got"][1:], **arguments}}
-        asked: dict[str, Any] = self.rounds[state["round"]]
+        asked = self.rounds[int(state["round"])]
         state["round"] += 1
         required: dict[str, Any] = {"resultType": "input_required", "requestState": json.dumps(state)}
         return {**required, "inputRequests": asked} if asked else required

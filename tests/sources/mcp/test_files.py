@@ -21,7 +21,8 @@ from anykit.sources.mcp.servers import McpServer
 
 
 def read(entry: Any, tmp_path: Path | None = None, **around: Any) -> Entry:
-    [only] = entries_of({"s": entry}, Surroundings(tmp_path or Path("/folder"), **{"env": {}, **around}))
+    given: dict[str, Any] = {"env": dict[str, str](), **around}
+    [only] = entries_of({"s": entry}, Surroundings(tmp_path or Path("/folder"), **given))
     return only
 
 

@@ -44,6 +44,8 @@ class Issuer:
         self.pkce: list[str] | None = ["S256"]
         self.scope_needed = ""
         self.secret = ""
+        self.scopes_for_calls: set[str] = set()
+        self.granted: dict[str, str] = {}
         self.authorization_server = ""
         """Another one than its own."""
 
@@ -51,12 +53,14 @@ class Issuer:
     def base(self) -> str:
         return f"http://127.0.0.1:{self.web.port}"
 
-    def issue(self) -> dict[str, Any]:
+    def issue(self, scope: str = "") -> dict[str, Any]:
         token = f"access-{len(self.valid) + len(self.tokens)}-{id(self)}"
         again = f"refresh-{len(self.refresh)}-{id(self)}"
         self.valid.add(token)
         self.refresh[again] = token
         issued: dict[str, Any] = {"access_token": token, "token_type": "bearer", "expires_in": 3600}
+        if scope:
+            issued["scope"] = self.granted[token] = scope
         if self.rotate or len(self.refresh) == 1:
             issued["refresh_token"] = again
         return issued
@@ -67,6 +71,12 @@ class Issuer:
             case "/mcp":
                 shown = request.headers.get("authorization", "").removeprefix("Bearer ")
                 if shown in self.valid:
+                    missing = self.scopes_for_calls - set(self.granted.get(shown, "").split())
+                    if missing and request.message.get("method") == "tools/call":
+                        wide = " ".join(sorted(missing))
+                        challenge = f'Bearer error="insufficient_scope", scope="{wide}"'
+                        await reply.send(403, b"", www_authenticate=challenge)
+                        return True
                     return False
                 challenge = f'Bearer resource_metadata="{self.base}/.well-known/oauth-protected-resource/mcp"'
                 if self.scope_needed:
@@ -104,8 +114,10 @@ class Issuer:
         if basic:
             form["basic"] = base64.b64decode(basic.removeprefix("Basic ")).decode()
         self.tokens.append(form)
+        scope = ""
         match form["grant_type"]:
             case "authorization_code":
+                scope = self.codes.get(form["code"], {}).get("scope", "")
                 code = self.codes.pop(form["code"], None)
                 digest = hashlib.sha256(form["code_verifier"].encode()).digest()
                 challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
@@ -115,7 +127,7 @@ class Issuer:
             case _:
                 good = form.get("basic") == f"robot:{self.secret}"
         if good:
-            await reply.json(self.issue())
+            await reply.json(self.issue(scope))
         else:
             await reply.json({"error": "invalid_grant", "error_description": "no"}, 400)
 
@@ -269,6 +281,23 @@ async def test_the_scope_that_the_server_wants_is_asked_for() -> None:
         own = McpServer("shop", url=issuer.web.url, oauth=OAuth(scope="mine"))
         await login(own, Forgetful(), show=show)
         assert parse_qs(urlsplit(shown[1]).query)["scope"] == ["mine"]
+
+
+async def test_a_scope_that_a_call_wants_is_asked_for_at_the_next_login_beside_the_others() -> None:
+    vault = Forgetful()
+    async with issuing() as issuer:
+        issuer.scope_needed = "read"
+        issuer.scopes_for_calls = {"write"}
+        server = McpServer("shop", url=issuer.web.url)
+        await login(server, vault, show=browser(issuer))
+        async with ready(server, vault=vault) as made:
+            with pytest.raises(ExecutionFailed, match=r"wants the scope 'write'.*anykit login shop") as raised:
+                await call(made)
+            assert raised.value.code == "forbidden"
+            await login(server, vault, show=browser(issuer))
+            assert set(issuer.granted.values()) == {"read", "read write"}
+            assert await call(made, a=1) == {"a": 1}
+            assert made.starts == 1
 
 
 async def test_a_registered_client_is_used_as_it_is() -> None:

@@ -238,7 +238,10 @@ class StreamableHttp(HttpChannel):
         if isinstance(item.metadata, ClientMessageMetadata) and item.metadata.headers is not None:
             stamped = item.metadata.headers
             self._version = stamped.get(VERSION_HEADER, self._version)
-        return {"accept": f"{JSON}, {EVENTS}", "content-type": JSON, **self._common(), **stamped}
+        headers = {"accept": f"{JSON}, {EVENTS}", "content-type": JSON, **self._common()}
+        if isinstance(message, JSONRPCRequest | JSONRPCNotification):
+            headers["mcp-method"] = message.method  # wanted from 2026-07-28 on, also of what finds the era out
+        return {**headers, **stamped}
 
     # a request and its answer
 

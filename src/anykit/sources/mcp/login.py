@@ -87,9 +87,7 @@ async def _log_in(
     from .oauth import OAuthCredentials  # noqa: PLC0415 - typed by the SDK, loaded by now
 
     if server.oauth is not None and server.oauth.grant == "client_credentials":
-        credentials = OAuthCredentials(server, vault)
-        await credentials.forget_tokens()
-        await credentials.renew(*refusal)
+        await OAuthCredentials(server, vault).log_in(*refusal)
         return
     port = 0 if server.oauth is None else server.oauth.redirect_port
     async with _listening(port) as (address, came_back):
@@ -104,8 +102,7 @@ async def _log_in(
             return await _first(came_back, paste)
 
         credentials = OAuthCredentials(server, vault, redirect=opened, callback=returned, redirect_uri=address)
-        await credentials.forget_tokens()
-        await credentials.renew(*refusal)
+        await credentials.log_in(*refusal)
 
 
 async def _first(came_back: asyncio.Future[str], paste: Callable[[], Awaitable[str]] | None) -> str:

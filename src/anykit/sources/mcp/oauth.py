@@ -69,7 +69,7 @@ class Storage:
         """The client that the operator registered, or the one registered on the way."""
         settings = self._settings
         if settings.client_id:
-            method = "client_secret_post" if settings.client_secret else "none"
+            method = "client_secret_basic" if settings.client_secret else "none"  # RFC 8414, 2: where nothing is said
             return OAuthClientInformationFull(
                 client_id=settings.client_id,
                 client_secret=settings.client_secret or None,
@@ -101,6 +101,7 @@ class _CodeProvider(OAuthClientProvider):
     wanted_scope = ""
 
     async def _perform_authorization(self) -> httpx2.Request:
+        _use_known_method(self)
         if self.context.redirect_handler is None:
             return await self._refresh_token()
         metadata = self.context.oauth_metadata
@@ -126,9 +127,18 @@ class _MachineProvider(ClientCredentialsOAuthProvider):
     wanted_scope = ""
 
     async def _perform_authorization(self) -> httpx2.Request:
+        _use_known_method(self)
         if self.wanted_scope:
             self.context.client_metadata.scope = self.wanted_scope
         return await super()._perform_authorization()
+
+
+def _use_known_method(provider: OAuthClientProvider) -> None:
+    """Show a configured secret in the way that the authorization server takes."""
+    metadata, client = provider.context.oauth_metadata, provider.context.client_info
+    known = None if metadata is None else metadata.token_endpoint_auth_methods_supported
+    if client is not None and client.client_secret and known and "client_secret_basic" not in known:
+        client.token_endpoint_auth_method = "client_secret_post" if "client_secret_post" in known else known[0]
 
 
 class OAuthCredentials:
@@ -173,6 +183,8 @@ class OAuthCredentials:
             if now.get("authorization") != used.get("authorization"):
                 return True
             if not self._can_renew(status, headers):
+                if status == 403 and challenge_field(headers, "error") == "insufficient_scope":
+                    await self._drawer.change(challenge=headers.get("www-authenticate"))  # for the next login
                 return False
             try:
                 async with asyncio.timeout(RENEWAL_SECONDS):
@@ -212,6 +224,7 @@ class OAuthCredentials:
         self._loaded = self._tokens is not None
         if self._tokens is None:
             raise ExecutionFailed(f"{self._server.place}: the login gave no token", code="unauthorized")
+        await self._drawer.change(challenge=None)
 
     async def _drive(
         self,
@@ -319,7 +332,14 @@ class OAuthCredentials:
             raise OAuthFlowError(f"the authorization server refused: {clean_text(said, 200)}")
         return AuthorizationCodeResult(code=field("code") or "", state=field("state"), iss=field("iss"))
 
-    async def forget_tokens(self) -> None:
-        """Before a new login: an old token must not be taken for the new one."""
-        await self._drawer.change(tokens=None, until=None)
-        self._tokens = None
+    async def log_in(self, status: int, headers: Mapping[str, str]) -> None:
+        """Get a new token, from a person where one can be asked. Raises `CapabilityError`.
+
+        Where the server asked for a wider scope than the last one, that is what is asked for, beside what was granted.
+        """
+        challenge = (await self._drawer.read()).get("challenge")
+        if isinstance(challenge, str) and "tokens" in await self._drawer.read():
+            status, headers = 403, {"www-authenticate": challenge}
+        else:
+            await self._drawer.change(tokens=None, until=None)  # an old token must not be taken for the new one
+        await self.renew(status, headers)
