@@ -54,20 +54,25 @@ def call_result(outcome: Completed | Denied | Failed, tool: Offered | None, *, l
         meta["anykit/retryable"] = bool(shown.metadata.get("retryable"))
     if "truncated" in shown.metadata:
         meta["anykit/truncated"] = shown.metadata["truncated"]
-    if result is not None and result.has_structured and not _is_lost(shown.structured, result, tool):
-        structured = (tool or _PLAIN).structured(result.structured)
-        answer["structuredContent"] = structured
-        if result.content and not shown.is_error and not _says(shown.content, result.structured):
-            # Clients that know no structured content read the text only.
-            answer["content"].append({"type": "text", "text": to_json(result.structured)})
+    if result is not None and result.has_structured:
+        value = (
+            _uncut(shown.structured, result.structured, tool) if "truncated" in shown.metadata else result.structured
+        )
+        if value is not None or result.structured is None:
+            # What a failing tool says is not what its schema promises.
+            answer["structuredContent"] = (_PLAIN if shown.is_error or tool is None else tool).structured(value)
+            if result.content and not shown.is_error and not _says(shown.content, value):
+                # Clients that know no structured content read the text only.
+                answer["content"].append({"type": "text", "text": to_json(value)})
     if meta:
         answer["_meta"] = meta
     return answer
 
 
-def _is_lost(shown: Json, result: InvocableResult, tool: Offered | None) -> bool:
-    """Whether a structured value was cut: what an output schema promises is sent whole."""
-    return shown is None and result.structured is not None and (tool is None or tool.wraps is None)
+def _uncut(cut: Json, whole: Json, tool: Offered | None) -> Json:
+    """What is sent of a value whose text was too long: all of it where an output schema promises it, but for a text."""
+    promised = tool is not None and tool.wraps is not None
+    return whole if promised and not isinstance(whole, str) else cut
 
 
 def _says(parts: Iterable[ContentPart], structured: Json) -> bool:

@@ -333,9 +333,13 @@ class Face:
         async def refuse() -> None:
             try:
                 async with asyncio.timeout(ABANDONED):
-                    await session.answer(suspension.id, ok=False)
+                    outcome = await session.answer(suspension.id, ok=False)
             except TimeoutError:
-                pass
+                return
+            if isinstance(outcome, Suspended):  # it asks on and on: whoever waits for it takes it along
+                waiting = spawn(session.answer(outcome.suspension.id, ok=False), "mcp abandon")
+                await asyncio.sleep(0)
+                waiting.cancel()
 
         self._switches.pop(suspension.id, None)
         spawn(refuse(), "mcp abandon")

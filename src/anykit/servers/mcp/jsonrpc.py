@@ -95,7 +95,11 @@ def _id(message: Mapping[str, Any]) -> Id | None:
     return None if isinstance(id, str) and len(id) > MAX_ID else id
 
 
+_BOM = b"\xef\xbb\xbf"
+
+
 def _value(data: bytes) -> Any:
+    data = data.removeprefix(_BOM)
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError:
@@ -112,7 +116,7 @@ _HUGE = re.compile(rb"[eE]\+?\d{3}|\d{309}")
 def _unreadable(data: bytes) -> Refused:
     """Why a text is no JSON, and whose request it was, where that can be found out."""
     try:
-        text = data.removeprefix(b"\xef\xbb\xbf").decode()
+        text = data.decode()
     except UnicodeDecodeError:
         return Refused(PARSE_ERROR, "not UTF-8")
     if text.count("[") + text.count("{") > _MANY:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib
 import logging
 import secrets
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from anykit.transports import LineTransport
 
@@ -21,9 +20,6 @@ log = logging.getLogger("anykit.mcp")
 
 End: TypeAlias = Literal["eof", "host"]
 """Why a connection ended: the client went, or this side stopped."""
-
-FLUSH: Final = 2.0
-"""Seconds that the last lines have to leave."""
 
 
 async def serve_mcp_lines(
@@ -60,10 +56,9 @@ async def serve_mcp_lines(
         running = asyncio.ensure_future(talk.run())
         await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
         ended: End = "eof" if running.done() else "host"
+        running.cancel()
         await talk.close()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(FLUSH):
-                await running
+        await asyncio.gather(running, return_exceptions=True)
         return ended
     finally:
         stopping.cancel()

@@ -38,6 +38,6 @@ def without_null(part: JsonObject, document: Document) -> JsonObject:
         every = cast("list[object]", branches)
         kept = [one for one in every if one != {"type": "null"}]
         if len(kept) == 1 < len(every) and isinstance(kept[0], dict):
-            rest = {key: value for key, value in part.items() if key in _LOOKS}
+            rest = {key: value for key, value in part.items() if key != keyword}
             return {**resolved(cast(JsonObject, kept[0]), document), **rest}
     return part
