@@ -105,7 +105,16 @@ def _put(whole: JsonObject, path: tuple[str, ...], value: Json, name: str) -> No
 
 
 def input_json(text: str | None, terminal: Terminal) -> JsonObject:
-    """`--input-json`: the JSON itself, `@FILE`, or `-` for stdin. Raises `CommandError`."""
+    """`--input-json` where an object is needed. Raises `CommandError`."""
+    value = json_given(text, terminal)
+    if not isinstance(value, dict):
+        where = {"-": "stdin"}.get(text or "", text[1:] if text and text.startswith("@") else "--input-json")
+        raise usage(f"{where}: must be a JSON object, not {type(value).__name__}")
+    return cast(JsonObject, value)
+
+
+def json_given(text: str | None, terminal: Terminal) -> Json:
+    """`--input-json`: the JSON itself, `@FILE`, or `-` for stdin; {} where it is not given. Raises `CommandError`."""
     if text is None:
         return {}
     where = "--input-json"
@@ -120,12 +129,9 @@ def input_json(text: str | None, terminal: Terminal) -> JsonObject:
         except UnicodeDecodeError as error:
             raise usage(f"{where}: not UTF-8 (byte {error.start})") from None
     try:
-        value = parse_json(text)
+        return parse_json(text)
     except ValueError as error:
         raise usage(f"{where}: not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise usage(f"{where}: must be a JSON object, not {type(value).__name__}")
-    return cast(JsonObject, value)
 
 
 def unknown_field(form: Form, name: str, what: str) -> CommandError:

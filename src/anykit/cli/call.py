@@ -24,6 +24,7 @@ from anykit.capabilities import (
     ResourceLink,
     Status,
     StructuredPart,
+    Suspension,
     TextPart,
 )
 from anykit.schema import SchemaError, compile_schema
@@ -95,15 +96,52 @@ async def _call(
             with terminal.waiting(f"calling {name} ..."):
                 result = await place.call(name, arguments, timeout=invocation.flags.timeout, listen=events)
             toolkits = await place.toolkits() if result.is_error else []
+            outlives = result.suspension is not None and place.outlives(result.suspension.id)
     except CapabilityError as error:
         raise of_capability(error) from None
+    return printed(invocation, result, row, toolkits, outlives=outlives)
+
+
+def printed(
+    invocation: Invocation, result: ToolResult, row: ToolRow, toolkits: list[ToolkitRow], *, outlives: bool
+) -> int:
+    """Print what a call gave. `outlives`: its question, if it asks one, can be answered by a later process.
+
+    Raises `CommandError` where it did not give a result.
+    """
+    terminal = invocation.terminal
     if terminal.as_json:
         terminal.write_json(mcp_result(result))
     elif not result.is_error:
         terminal.write(result.output)
+    if result.suspension is not None:
+        raise _question(invocation, result.suspension, outlives=outlives)
     if result.is_error:
         raise _failure(result, row, toolkits, is_remote=bool(invocation.flags.connect))
     return Exit.OK
+
+
+def _question(invocation: Invocation, asked: Suspension, *, outlives: bool) -> CommandError:
+    """It waits: what for, and how to answer."""
+    message = asked.prompt if asked.url is None or asked.url in asked.prompt else f"{asked.prompt}\n{asked.url}"
+    if outlives:
+        from .answer import example_of  # noqa: PLC0415 - it prints what it gets as this does
+
+        fixes = [("answer it", example_of(asked, _same_place(invocation)))]
+    elif asked.url is not None:
+        fixes = [("answer it", asked.url)]
+    else:
+        fixes = []
+        message = f"{message}\n[it asked in the middle of the call, which ended with this process]"
+    return CommandError(message, code="suspended", exit=Exit.WAITING, fixes=fixes)
+
+
+def _same_place(invocation: Invocation) -> list[str]:
+    """The flags with which another command acts where this one did."""
+    flags = invocation.flags
+    pairs = [("--config", flags.config), ("--env", flags.env), ("--data-dir", flags.data_dir)]
+    pairs += [("--source", source) for source in flags.sources]
+    return [word for name, value in pairs if value for word in (name, value)]
 
 
 async def _unknown(place: Place, name: str, rows: list[ToolRow]) -> CommandError:
@@ -140,6 +178,7 @@ class EventLines:
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
+        self._said = ""
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
@@ -148,7 +187,7 @@ class EventLines:
                 part = f"{done:g}" if total is None else f"{done:g}/{total:g}"
                 self._terminal.progress(f"{part} {message}".rstrip())
             case Status(message):
-                self._terminal.progress(message)
+                self._status(message)
             case Log(level, message):
                 if level in ("warning", "error"):
                     self._terminal.warn(message)
@@ -158,6 +197,14 @@ class EventLines:
                     self._terminal.detail(message)
             case Artifact(name, part):
                 self._terminal.detail(f"{name}: {describe_part(part)}")
+
+    def _status(self, message: str) -> None:
+        """How it stands: over itself for people, in a pipe a line whenever it changed."""
+        if self._terminal.stderr_is_terminal:
+            self._terminal.progress(message)
+        elif message != self._said:
+            self._terminal.note(message)
+        self._said = message
 
 
 def _failure(result: ToolResult, row: ToolRow, toolkits: list[ToolkitRow], *, is_remote: bool) -> CommandError:
@@ -171,8 +218,6 @@ def _failure(result: ToolResult, row: ToolRow, toolkits: list[ToolkitRow], *, is
         fixes.append(("look", f"anykit show {shlex.quote(row.name)}"))
     elif code == "internal":
         fixes.append(("see why", "the host's log" if is_remote else "run it again with -v"))
-    elif result.suspension is not None and result.suspension.url:
-        fixes.append(("answer it", result.suspension.url))
     return CommandError(result.output, code=code, exit=exit, fixes=fixes)
 
 

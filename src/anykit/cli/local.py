@@ -23,11 +23,11 @@ from anykit.capabilities import Connected, Event, InvalidInput, Json, JsonObject
 from anykit.runtime import HOST, CallOptions, Configured
 from anykit.stores import RecordError, SecretError, UnresolvedReference, resolve_all
 from anykit.stores import data_dir as default_data_dir
-from anykit.tools import ToolResult
+from anykit.tools import ToolResult, tool_result
 
 from .errors import CommandError, Exit, usage
 from .invocation import Invocation
-from .place import PromptRow, ResourceRow, SourceRow, ToolkitRow, ToolRow, here, hints_of
+from .place import AgentFacts, PromptRow, ResourceRow, SourceRow, ToolkitRow, ToolRow, here, hints_of
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -47,8 +47,8 @@ def sources_of(invocation: Invocation, config: AppConfig, on_line: tuple[str, ..
     """The configuration without what the line replaces, and the sources of the line as paths from anywhere."""
     named = [*on_line, *invocation.flags.sources]
     if named:
-        return config.model_copy(update={"sources": []}), [_from_here(source) for source in named]
-    return config, [] if config.sources else default_sources()
+        return config.model_copy(update={"sources": [], "agents": {}}), [_from_here(source) for source in named]
+    return config, [] if config.sources or config.agents else default_sources()
 
 
 def _from_here(source: str) -> str:
@@ -241,6 +241,7 @@ class LocalPlace:
                 tools=view.tools,
                 toolkits=view.toolkits,
                 reports=view.reports,
+                agent=_agent_of(known[view.name].provider) if view.kind == "a2a" else None,
             )
             for view in self.bench.sources()
         ]
@@ -252,6 +253,17 @@ class LocalPlace:
     ) -> ToolResult:
         """See `Place`."""
         return await self._session.call(name, arguments, CallOptions(timeout=timeout, emit=listen))
+
+    async def answer(
+        self, id: str, *, ok: bool, data: Json, timeout: float | None, listen: Callable[[Event], None]
+    ) -> ToolResult:
+        """Answer a question and go on with its call; a failure is a result."""
+        options = CallOptions(timeout=timeout, emit=listen)
+        return tool_result(await self._session.answer(id, ok=ok, data=data, options=options))
+
+    def outlives(self, id: str) -> bool:
+        """See `Place`."""
+        return self.bench.suspended.parked(id, self._session.caller) is None
 
     async def stored(self, toolkit: str) -> JsonObject:
         """See `Place`."""
@@ -277,6 +289,15 @@ class LocalPlace:
         if kept:
             await self.bench.configurations.forget(HOST, toolkit)
         return await self._session.unconfigure(toolkit) or kept
+
+
+def _agent_of(provider: object) -> AgentFacts | None:
+    """What is known of an agent, once its card was read."""
+    from anykit.sources.a2a import A2ASource  # noqa: PLC0415 - only those who use agents pay for A2A
+
+    from .cards import facts_of_source  # noqa: PLC0415 - as above
+
+    return facts_of_source(provider) if isinstance(provider, A2ASource) else None
 
 
 def _knows(bench: Workbench, name: str) -> bool:

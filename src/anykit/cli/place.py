@@ -132,6 +132,67 @@ class PromptRow:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentFacts:
+    """What an agent's card says, fit to be shown."""
+
+    name: str
+    description: str
+    version: str
+    url: str | None
+    """Where the card came from."""
+    protocol: str
+    """The version of A2A in use."""
+    dialect: str
+    """The version and binding in use."""
+    interfaces: tuple[JsonObject, ...]
+    """`{url, binding, version}`, the preferred first."""
+    skills: tuple[JsonObject, ...]
+    """`{id, name, description, tags, examples, tool}`."""
+    streaming: bool
+    extended: bool
+    """Whether callers that prove who they are may see more."""
+    schemes: dict[str, str]
+    """What each security scheme wants, in words."""
+    required: tuple[tuple[str, ...], ...]
+    """Alternatives, each the schemes that it needs together; none: everybody may call."""
+    provider: str = ""
+    documentation: str = ""
+    left_out: tuple[str, ...] = ()
+    """What of the card is not used, and why."""
+
+    @property
+    def security(self) -> str:
+        """What it asks of its callers, in words."""
+        if not self.required:
+            return "none is required"
+        alternatives = [
+            " and ".join(f"{name} ({self.schemes[name]})" if name in self.schemes else name for name in one)
+            or "nothing"
+            for one in self.required
+        ]
+        return ", or ".join(alternatives)
+
+    def to_json(self) -> JsonObject:
+        """As `show` shows it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "version": self.version,
+            "url": self.url,
+            "protocol": self.protocol,
+            "dialect": self.dialect,
+            "interfaces": list(self.interfaces),
+            "streaming": self.streaming,
+            "extended": self.extended,
+            "skills": list(self.skills),
+            "security": {"schemes": self.schemes, "required": [list(one) for one in self.required]},
+            "provider": self.provider,
+            "documentation": self.documentation,
+            "left_out": list(self.left_out),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class SourceRow:
     """A source. Times are Unix seconds."""
 
@@ -147,6 +208,8 @@ class SourceRow:
     tools: tuple[str, ...] = ()
     toolkits: tuple[str, ...] = ()
     reports: tuple[str, ...] = ()
+    agent: AgentFacts | None = None
+    """Of an A2A agent, once its card was read."""
 
     def to_json(self) -> JsonObject:
         """As `list` shows it."""
@@ -162,7 +225,8 @@ class SourceRow:
     def to_whole_json(self) -> JsonObject:
         """As `show` shows it."""
         more = {"location": self.location, "tools": list(self.tools), "toolkits": list(self.toolkits)}
-        return {**self.to_json(), **more, "reports": list(self.reports)}
+        whole = {**self.to_json(), **more, "reports": list(self.reports)}
+        return whole if self.agent is None else {**whole, "agent": self.agent.to_json()}
 
 
 class Place(Protocol):
@@ -192,6 +256,10 @@ class Place(Protocol):
         self, name: str, arguments: JsonObject, *, timeout: float | None, listen: Callable[[Event], None]
     ) -> ToolResult:
         """Call a tool; a failure is a result."""
+        ...
+
+    def outlives(self, id: str) -> bool:
+        """Whether a question can still be answered once this process has ended."""
         ...
 
     async def stored(self, toolkit: str) -> JsonObject:

@@ -172,6 +172,10 @@ class RemotePlace:
             spec = ToolSpec(name=name, description="", input_schema={"type": "object"})
         return await HostTool(spec, self._client, timeout).execute(arguments, CapabilityContext(emit=listen))
 
+    def outlives(self, id: str) -> bool:
+        """No: a question that a host asks belongs to this session."""
+        return False
+
     async def stored(self, toolkit: str) -> JsonObject:
         """See `Place`."""
         return (await self._kept.load()).get(toolkit, {})

@@ -180,7 +180,7 @@ async def _serve(
         host = a2e_host(bench, token=how.token if streams is None else "")
         for problem in host.problems:
             terminal.warn(str(problem))
-        if not on_line and not invocation.flags.sources and not config.sources:
+        if not on_line and not invocation.flags.sources and not (config.sources or config.agents):
             terminal.note(f"no source is named, so this offers {', '.join(bench.catalog.snapshot.toolkits)}")
         if streams is not None:
             return await _over_stdio(host, streams)

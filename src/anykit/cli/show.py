@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from anykit.capabilities import CapabilityError, JsonObject
+from anykit.app import find_config
+from anykit.capabilities import CapabilityError, JsonObject, Unavailable
+from anykit.transports import public_url
 
-from .errors import Exit, not_found
+from .errors import CommandError, Exit, not_found, usage
 from .failures import of_capability
 from .fields import Field, Form
 from .invocation import Invocation
 from .list import first_line
 from .place import (
+    AgentFacts,
     Place,
     PromptRow,
     ResourceRow,
@@ -27,6 +34,7 @@ from .place import (
 )
 from .terminal import Terminal
 
+_URL = re.compile(r"https?://", re.IGNORECASE)
 Row = ToolkitRow | ToolRow | ResourceRow | PromptRow | SourceRow
 KINDS: dict[str, type[Row]] = {
     "toolkit": ToolkitRow,
@@ -40,14 +48,74 @@ KINDS: dict[str, type[Row]] = {
 
 def run(
     invocation: Invocation,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A toolkit, tool, prompt, resource (its URI) or source.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|CARD_URL",
+            help="A toolkit, tool, prompt, resource (its URI), source or agent; or the URL of an agent that is nowhere yet.",
+        ),
+    ],
     kind: Annotated[
-        Literal["toolkit", "tool", "prompt", "resource", "source"] | None,
+        Literal["toolkit", "tool", "prompt", "resource", "source", "agent"] | None,
         typer.Option("--kind", help="Which, where several have that name.", show_default=False),
     ] = None,
+    headers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header",
+            metavar="'NAME: VALUE'",
+            help="For a card that not everybody may see; ${VARIABLE} is read. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> int:
-    """Show one toolkit, tool, prompt, resource or source."""
+    """Show one toolkit, tool, prompt, resource, source or agent.
+
+    An agent's URL, its card's or its base, shows what its card says. That changes nothing and calls nothing.
+    """
+    if _URL.match(name) and not invocation.flags.connect and kind in (None, "agent"):
+        return invocation.run(_show_card(invocation, name, headers or (), is_agent=kind == "agent"))
+    if headers:
+        raise usage("--header is for an agent's URL")
     return invocation.run(_show(invocation, name, kind))
+
+
+async def _show_card(invocation: Invocation, url: str, headers: Sequence[str], *, is_agent: bool) -> int:
+    """What is at a URL: an agent's card, else perhaps a resource that has it as its URI."""
+    from .cards import card_at, facts_of_found, headers_of  # noqa: PLC0415 - only those who look at cards pay for A2A
+
+    terminal = invocation.terminal
+    shown = headers_of(headers, invocation.flags.token)
+    try:
+        with terminal.waiting(f"asking {public_url(url)} ..."):
+            found, missing = await card_at(invocation, url, headers=shown, credentials={}, folder=str(Path.cwd()))
+    except Unavailable as error:
+        if not is_agent and (rows := await _resources(invocation, url)):
+            return _show_found(invocation, url, rows, rows)
+        raise CommandError(
+            error.message, code="unavailable", exit=Exit.UNREACHABLE, fixes=[("look", "anykit list sources")]
+        ) from None
+    facts = facts_of_found(found)
+    if terminal.as_json:
+        terminal.write_json({"type": "agent", **facts.to_json()})
+        return Exit.OK
+    _print_agent(terminal, facts)
+    if missing:
+        terminal.note(f"it asks its callers for {missing}")
+    terminal.write("")
+    terminal.write(f"add it:  anykit add {shlex.quote(url)}")
+    return Exit.OK
+
+
+async def _resources(invocation: Invocation, uri: str) -> list[Row]:
+    """The resources with that URI among what is configured."""
+    if find_config() is None and not invocation.flags.config and not invocation.flags.sources:
+        return []
+    try:
+        async with opened(invocation) as place:
+            return [row for row in await place.resources() if row.uri == uri]
+    except CapabilityError:
+        return []
 
 
 async def _show(invocation: Invocation, name: str, kind: str | None) -> int:
@@ -56,14 +124,30 @@ async def _show(invocation: Invocation, name: str, kind: str | None) -> int:
             rows = await _everything(place)
     except CapabilityError as error:
         raise of_capability(error) from None
-    found = [row for row in rows if _name_of(row) == name and (kind is None or isinstance(row, KINDS[kind]))]
+    found = [row for row in rows if _name_of(row) == name and _is_kind(row, kind)]
+    found = found or [row for row in rows if _is_agent_called(row, name) and _is_kind(row, kind)]
     if not found:
-        among = [_name_of(row) for row in rows if kind is None or isinstance(row, KINDS[kind])]
+        among = [_name_of(row) for row in rows if _is_kind(row, kind)]
         raise not_found(
             f"there is no {kind or 'toolkit, tool, prompt, resource or source'} {name!r}",
             *did_you_mean(name, among),
             ("look", "anykit list"),
         )
+    return _show_found(invocation, name, found, rows)
+
+
+def _is_kind(row: Row, kind: str | None) -> bool:
+    if kind == "agent":
+        return isinstance(row, SourceRow) and row.kind == "a2a"
+    return kind is None or isinstance(row, KINDS[kind])
+
+
+def _is_agent_called(row: Row, name: str) -> bool:
+    """An agent may also be meant by what it calls itself."""
+    return isinstance(row, SourceRow) and row.agent is not None and row.agent.name == name
+
+
+def _show_found(invocation: Invocation, name: str, found: list[Row], rows: list[Row]) -> int:
     row = found[0]
     terminal = invocation.terminal
     if terminal.as_json:
@@ -226,8 +310,36 @@ def _print_source(terminal: Terminal, row: SourceRow) -> None:
             "tools": ", ".join(row.tools),
         },
     )
+    if row.agent is not None:
+        terminal.write("")
+        _print_agent(terminal, row.agent)
     if row.reports:
         _print_table(terminal, "Reports", ("report",), [(report,) for report in row.reports])
+
+
+def _print_agent(terminal: Terminal, agent: AgentFacts) -> None:
+    _print_title(terminal, "A2A agent", agent.name, None, agent.description)
+    extras = [word for word, holds in (("streaming", agent.streaming), ("extended card", agent.extended)) if holds]
+    _print_facts(
+        terminal,
+        {
+            "version": agent.version,
+            "provider": agent.provider,
+            "card": agent.url,
+            "protocol": agent.protocol,
+            "dialect": agent.dialect,
+            "offers": ", ".join(extras),
+            "security": agent.security,
+            "documentation": agent.documentation,
+        },
+    )
+    cells = [(one["url"], one["binding"], one["version"]) for one in agent.interfaces]
+    _print_table(terminal, "Interfaces", ("url", "binding", "version"), cells)
+    cells = [(one["id"], one["tool"], ", ".join(one["tags"]), first_line(one["description"])) for one in agent.skills]
+    if cells:
+        _print_table(terminal, "Skills", ("skill", "tool", "tags", "description"), cells)
+    if agent.left_out:
+        _print_table(terminal, "Left out", ("left out",), [(one,) for one in agent.left_out])
 
 
 def _when(moment: float | None) -> str | None:

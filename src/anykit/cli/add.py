@@ -1,0 +1,522 @@
+"""`anykit add`: what is named is looked at, and written into the file; nothing is written where something is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import parse_qsl, urlsplit
+
+import typer
+
+from anykit.app import AppConfig, ConfigError, Workbench, builtin_toolkits, find_config, read_config
+from anykit.app.config import SourceConfig
+from anykit.app.probing import beneath, kind_of
+from anykit.capabilities import Connected, JsonObject, Unavailable
+from anykit.runtime import clean
+from anykit.stores import MemoryRecords, has_reference
+from anykit.transports import public_url
+
+from .editing import Addition, add_to, check_form
+from .errors import CommandError, Exit, not_found, usage
+from .invocation import Invocation
+from .local import data_folder, entered, importable
+from .place import did_you_mean, here
+from .terminal import Terminal
+
+AGENT = "a2a"
+AGENT_WORDS = ("a2a", "agent")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SECRET = re.compile(r"auth|token|secret|passw|api[-_]?key|^key$|cookie|credential|signature|^sig$", re.IGNORECASE)
+"""Names of headers and of query parameters whose values are secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the flags say of everything that is added."""
+
+    name: str
+    kind: str
+    headers: Mapping[str, str]
+    credentials: Mapping[str, str]
+    token: str
+    verify: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """One target: what it is, what it is called, what it brings."""
+
+    target: str
+    kind: str
+    name: str
+    tools: tuple[str, ...] = ()
+    about: str = ""
+    addition: Addition | None = None
+    """None: it is in the file already."""
+    card_url: str = ""
+    warnings: tuple[str, ...] = ()
+
+    def to_json(self, file: Path) -> JsonObject:
+        """As it is printed."""
+        return {
+            "target": public_url(self.target) if _URL.match(self.target) else self.target,
+            "kind": self.kind,
+            "name": self.name,
+            "added": self.addition is not None,
+            "file": str(file),
+            "tools": list(self.tools),
+        }
+
+
+def run(
+    invocation: Invocation,
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TARGET...",
+            help="An A2A agent by its base URL or its card's URL, a host by its URL, a Python file or module, or"
+            " anykit:NAME, a toolkit that comes along.",
+            show_default=False,
+        ),
+    ],
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="ID", help="What it is called in the file.", show_default=False)
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--kind", metavar="K", help="What it is, where it should not be asked: a2a, a2e, ...", show_default=False
+        ),
+    ] = None,
+    headers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header",
+            metavar="'NAME: VALUE'",
+            help="Of an agent: a header for its own origin; a secret as ${VARIABLE}. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    credentials: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--credential",
+            metavar="SCHEME=${VAR}",
+            help="Of an agent: the secret for a security scheme of its card. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    no_verify: Annotated[
+        bool, typer.Option("--no-verify", help="Write it down without looking at it; a URL then needs --kind.")
+    ] = False,
+) -> int:
+    """Add an agent, a host, a toolkit or a file of tools to the file.
+
+    The file is --config, else the nearest anykit.toml, else a new one here. A URL is asked what it is, an agent's card is
+    read, a Python file is imported; no tool is called. Secrets are written as references: ${VARIABLE}.
+    """
+    if invocation.flags.sources:
+        raise usage("name what to add as it is, without --source", ("write", "anykit add TARGET"))
+    if name is not None and len(targets) > 1:
+        raise usage("--name is for one target")
+    if name is not None and not name.strip():
+        raise usage("--name is empty")
+    options = Options(
+        name=name or "",
+        kind=AGENT if kind in AGENT_WORDS else kind or "",
+        headers=_headers(headers or ()),
+        credentials=_credentials(credentials or ()),
+        token=_reference("--token", invocation.flags.token or ""),
+        verify=not no_verify,
+    )
+    return invocation.run(_add(invocation, list(dict.fromkeys(targets)), options))
+
+
+async def _add(invocation: Invocation, targets: Sequence[str], options: Options) -> int:
+    file, config = _file(invocation)
+    check_form(file)
+    looking = _Looking(invocation, config, file, options)
+    found: list[Added] = []
+    for target in targets:
+        found.append(await looking.at(target, found))
+    additions = [one.addition for one in found if one.addition is not None]
+    if additions:
+        add_to(file, additions)
+    _print(invocation.terminal, found, file)
+    return Exit.OK
+
+
+def _file(invocation: Invocation) -> tuple[Path, AppConfig]:
+    """The file to write, and what is in it."""
+    flags = invocation.flags
+    try:
+        file = here(flags.config) if flags.config else find_config()
+        if file is None:
+            file = Path.cwd() / "anykit.toml"
+        config = read_config(file) if file.exists() else AppConfig(path=file)
+    except ConfigError as error:
+        raise usage(str(error), ("check it", "anykit validate"), code="bad_config") from None
+    return file, config
+
+
+class _Looking:
+    """Finds out what each target is."""
+
+    def __init__(self, invocation: Invocation, config: AppConfig, file: Path, options: Options) -> None:
+        self._invocation = invocation
+        self._config = config
+        self._file = file
+        self._options = options
+
+    async def at(self, target: str, earlier: Sequence[Added]) -> Added:
+        """Look at one. Raises `CommandError`."""
+        target = target.strip()
+        if _URL.match(target):
+            _check_url(target)
+            found = await self._url(target, earlier)
+        else:
+            found = await self._local(target)
+        if found.addition is None:
+            return found
+        for other in earlier:
+            if other.addition == found.addition or (found.kind == AGENT == other.kind and other.name == found.name):
+                return replace(found, addition=None, name=other.name)
+        return found
+
+    # URLs
+
+    async def _url(self, url: str, earlier: Sequence[Added]) -> Added:
+        kind = self._options.kind
+        if (known := self._known_source(url)) is not None and kind != AGENT:
+            return Added(url, kind or "source", known)
+        if (known := self._known_agent(url, None)) is not None and kind in ("", AGENT):
+            return Added(url, AGENT, known)
+        if not self._options.verify:
+            if not kind:
+                raise usage("without a look it is not known what it is", ("say it", "--kind a2a   or   --kind a2e"))
+            return self._unseen_agent(url) if kind == AGENT else self._source(url, kind, ())
+        with self._invocation.terminal.waiting(f"asking {public_url(url)} ..."):
+            if kind == AGENT:
+                return await self._agent(url, earlier)
+            if not kind:
+                kind = await self._kind(url)
+            if kind == AGENT:
+                return await self._agent(url, earlier)
+            self._only_of_agents()
+            return await self._seen(self._source(url, kind, ()))
+
+    async def _kind(self, url: str) -> str:
+        from .cards import card_at, resolved  # noqa: PLC0415 - only those who add URLs pay for A2A
+
+        known = resolved({"headers": dict(self._headers)}, str(self._file.parent)).get("headers", {})
+        try:
+            async with asyncio.timeout(self._invocation.wait):
+                return await kind_of(url, dict(known))
+        except TimeoutError:
+            reason = f"no answer within {self._invocation.wait:g} s"
+        except Unavailable as error:
+            reason = error.message
+        try:
+            # Older agents have their card where `kind_of` does not look.
+            await card_at(self._invocation, url, headers=self._headers, credentials={}, folder=str(self._file.parent))
+        except Unavailable as error:
+            raise _nothing_at(url, reason, error) from None
+        return AGENT
+
+    @property
+    def _headers(self) -> Mapping[str, str]:
+        token = self._options.token
+        return {**({"Authorization": f"Bearer {token}"} if token else {}), **self._options.headers}
+
+    async def _agent(self, url: str, earlier: Sequence[Added]) -> Added:
+        from .cards import card_at, tool_names  # noqa: PLC0415 - as above
+
+        options = self._options
+        try:
+            found, missing = await card_at(
+                self._invocation,
+                url,
+                headers=self._headers,
+                credentials=options.credentials,
+                folder=str(self._file.parent),
+            )
+        except Unavailable as error:
+            raise CommandError(error.message, code="unavailable", exit=Exit.UNREACHABLE) from None
+        card = found.card
+        names = tuple(tool_names(card))
+        if (known := self._known_agent(url, found.url)) is not None:
+            return Added(url, AGENT, known, names)
+        for other in earlier:
+            if other.kind == AGENT and other.card_url == (found.url or url):
+                return replace(other, target=url, addition=None)
+        id = options.name or clean(card.name)[:64]
+        taken = {*self._config.agents, *(one.name for one in earlier if one.kind == AGENT and one.addition is not None)}
+        if id in taken:
+            raise usage(
+                f"there is an agent {id!r} already, with another card",
+                ("name it", f"anykit add {url} --name ID"),
+                code="name_taken",
+            )
+        warnings = [f"{id}: {one.what} is left out: {one.reason}" for one in card.dropped]
+        if missing:
+            warnings.append(f"{id}: its card asks for {missing}; give it with --credential SCHEME='${{VARIABLE}}'")
+        return Added(
+            url,
+            AGENT,
+            id,
+            names,
+            about=" ".join(filter(None, (card.name, card.version))),
+            addition=Addition(self._block(url), id),
+            card_url=found.url or url,
+            warnings=tuple(warnings),
+        )
+
+    def _unseen_agent(self, url: str) -> Added:
+        id = self._options.name or clean(urlsplit(url).hostname or "agent")
+        if id in self._config.agents:
+            raise usage(
+                f"there is an agent {id!r} already, with another card", ("name it", "--name ID"), code="name_taken"
+            )
+        return Added(url, AGENT, id, addition=Addition(self._block(url), id), card_url=url)
+
+    def _block(self, url: str) -> JsonObject:
+        block: JsonObject = {"card": url}
+        if self._headers:
+            block["headers"] = dict(self._headers)
+        if self._options.credentials:
+            block["credentials"] = dict(self._options.credentials)
+        return block
+
+    def _known_agent(self, url: str, found: str | None) -> str | None:
+        """The agent of the file whose card it is."""
+        from anykit.sources.a2a.discovery import places  # noqa: PLC0415 - as above
+
+        wanted = {_same(url), *([_same(found)] if found else [])}
+        for id, block in self._config.agents.items():
+            card = block.get("card")
+            if not isinstance(card, str):
+                continue
+            whole = {_same(card)}
+            if found is not None or _is_base(card):
+                whole |= {_same(place) for place in places(card.strip())}
+            if wanted & whole:
+                return id
+        return None
+
+    # sources
+
+    def _known_source(self, target: str) -> str | None:
+        """The source of the file that it is."""
+        wanted = self._identity(target)
+        for source in self._config.sources:
+            said = SourceConfig(target=source) if isinstance(source, str) else source
+            there = said.target or said.url
+            if there and self._identity(there) == wanted:
+                return said.name or there
+        return None
+
+    def _identity(self, target: str) -> str:
+        if _URL.match(target):
+            return _same(target)
+        path, colon, member = _split(target)
+        return f"{(self._file.parent / Path(path).expanduser()).resolve()}{colon}{member}" if _is_path(path) else target
+
+    def _source(self, target: str, kind: str, tools: tuple[str, ...]) -> Added:
+        options = self._options
+        value: JsonObject | str = target
+        if options.name or options.token or options.kind or _URL.match(target):
+            value = {"url" if _URL.match(target) else "target": target}
+            if kind and (options.kind or _URL.match(target)):
+                value["kind"] = kind
+            if options.name:
+                value["name"] = options.name
+            if options.token:
+                value["token"] = options.token
+        return Added(target, kind, options.name or target, tools, addition=Addition(value))
+
+    async def _local(self, target: str) -> Added:
+        self._only_of_agents()
+        if self._options.token:
+            raise usage("--token is for what is reached by a URL")
+        if not target:
+            raise usage("an empty word names nothing")
+        kind = self._options.kind
+        if kind == AGENT:
+            raise usage(f"{target}: an agent is added by its URL", ("write", f"anykit add https://{target}"))
+        if target.startswith("anykit:"):
+            name, known = target.partition(":")[2], builtin_toolkits()
+            if name not in known:
+                fixes = did_you_mean(target, [f"anykit:{one}" for one in known])
+                raise not_found(f"there is no toolkit {target}", *fixes, code="unknown_toolkit")
+        elif re.fullmatch(r"(?:[\w-]+\.)+[A-Za-z]{2,}(?::\d+)?(?:/\S*)?|localhost(?::\d+)?(?:/\S*)?", target):
+            written = here(_split(target)[0])
+            if not written.exists() and not target.endswith(".py") and ("/" in target or ":" in target):
+                raise usage(f"{target}: is this a URL?", ("write", f"anykit add https://{target}"))
+        written = self._from_file(target)
+        if (known := self._known_source(written)) is not None:
+            return Added(target, kind or "source", known)
+        found = self._source(written, kind or ("toolkit" if target.startswith("anykit:") else "python"), ())
+        return await self._seen(found) if self._options.verify else found
+
+    def _from_file(self, target: str) -> str:
+        """A path as it is written in the file: from its folder where it lies in there."""
+        path, colon, member = _split(target)
+        if not _is_path(path):
+            return target
+        place, folder = here(path), self._file.parent.absolute()
+        if not place.exists():
+            raise usage(f"{path}: there is no such file", code="no_file")
+        if place.is_relative_to(folder):
+            relative = place.relative_to(folder).as_posix()
+            return f"{relative}{colon}{member}"
+        return f"{place}{colon}{member}"
+
+    async def _seen(self, found: Added) -> Added:
+        """The same with its tools, once it was opened. Raises `CommandError` where that fails."""
+        from contextlib import AsyncExitStack  # noqa: PLC0415
+
+        assert found.addition is not None
+        said = found.addition.value
+        source = SourceConfig(target=said) if isinstance(said, str) else SourceConfig.model_validate(said)
+        config = AppConfig(sources=[source], limits=self._config.limits).model_copy(update={"path": self._file})
+        records = MemoryRecords()
+        bench = Workbench(
+            config=config, data_dir=data_folder(self._invocation, self._config), records=records, settle=0.0
+        )
+        with importable(config):
+            async with AsyncExitStack() as stack:
+                await entered(stack, bench)
+                await bench.settled(self._invocation.wait)
+                view = bench.sources()[0]
+                connects = isinstance(bench.catalog.snapshot.sources[view.name].provider, Connected)
+        if view.state.status != "ready":
+            reason = view.state.reason or f"no answer within {self._invocation.wait:g} s"
+            shown = public_url(found.target) if _URL.match(found.target) else found.target
+            message = reason if shown in reason else f"{shown}: {reason}"
+            if connects:
+                raise CommandError(message, code="unavailable", exit=Exit.UNREACHABLE)
+            raise usage(message, code="bad_source")
+        return replace(found, tools=view.tools, name=self._options.name or view.name, warnings=view.reports)
+
+    def _only_of_agents(self) -> None:
+        if self._options.headers or self._options.credentials:
+            raise usage("--header and --credential are for agents", ("of a host", "--token '${VARIABLE}'"))
+
+
+def _nothing_at(url: str, reason: str, error: Unavailable) -> CommandError:
+    """Nothing known answers: every place that was asked."""
+    from anykit.sources.a2a import CardError  # noqa: PLC0415 - as above
+    from anykit.sources.a2a.discovery import places  # noqa: PLC0415 - as above
+
+    tried = [one.url for one in error.tried] if isinstance(error, CardError) else []
+    asked = [*tried, *places(url), beneath(url, "a2e/health"), beneath(url, "health")]
+    lines = [reason, f"asked: {', '.join(dict.fromkeys(map(public_url, asked)))}"]
+    return CommandError("\n".join(lines), code="unavailable", exit=Exit.UNREACHABLE)
+
+
+def _check_url(url: str) -> None:
+    """Raises `CommandError` for a URL that is none, or that holds a secret."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    if parts.scheme.lower() not in ("http", "https") or not host:
+        raise usage(f"{public_url(url)}: only http and https URLs can be added")
+    if "@" in parts.netloc:
+        raise usage(
+            f"{public_url(url)}: a user or password in a URL would be written down for everyone to read",
+            ("write", "--header 'Authorization: Basic ${VARIABLE}', and the URL without them"),
+            code="plain_secret",
+        )
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if _SECRET.search(name) and value and not has_reference(value):
+            raise usage(
+                f"{public_url(url)}: {name} in its query looks like a secret, which would be written down plainly",
+                ("write", "--header 'NAME: ${VARIABLE}', or --credential SCHEME='${VARIABLE}'"),
+                code="plain_secret",
+            )
+
+
+def _headers(given: Sequence[str]) -> dict[str, str]:
+    from .cards import headers_of  # noqa: PLC0415 - as above
+
+    headers = headers_of(given, None)
+    for name, value in headers.items():
+        if _SECRET.search(name):
+            _reference(f"the header {name}", value)
+    return headers
+
+
+def _credentials(given: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word in given:
+        scheme, equals, value = word.partition("=")
+        if not scheme or not equals or not value:
+            raise usage("a --credential names no scheme", ("write", "--credential SCHEME='${VARIABLE}'"))
+        found[scheme] = _reference(f"the credential {scheme}", value)
+    return found
+
+
+def _reference(what: str, value: str) -> str:
+    """A secret as it may be written down. Raises `CommandError` for the secret itself."""
+    if not value or has_reference(value):
+        return value
+    raise usage(
+        f"{what} would be written down plainly",
+        ("put it in the environment", "and write '${VARIABLE}' in its place (in single quotes)"),
+        code="plain_secret",
+    )
+
+
+def _split(target: str) -> tuple[str, str, str]:
+    found = re.fullmatch(r"(.+\.py):([A-Za-z_][\w.]*)", target)
+    return (found[1], ":", found[2]) if found else (target, "", "")
+
+
+def _is_path(path: str) -> bool:
+    return not path.startswith("anykit:") and (path.endswith(".py") or "/" in path or path.startswith("~"))
+
+
+def _is_base(card: str) -> bool:
+    path = urlsplit(card).path.lower()
+    return not path.endswith(".json") and "/.well-known/" not in path
+
+
+def _same(url: str) -> str:
+    """A URL so that equal ones are equal: without its fragment, the slash at its end, and a default port."""
+    try:
+        parts = urlsplit(url.strip())
+        port = {("http", 80): "", ("https", 443): ""}.get((parts.scheme.lower(), parts.port or 0), parts.port or "")
+    except ValueError:
+        return url
+    path = parts.path.rstrip("/").removesuffix("/a2e")
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme.lower()}://{(parts.hostname or '').lower()}:{port}{path}{query}"
+
+
+def _print(terminal: Terminal, found: Sequence[Added], file: Path) -> None:
+    if terminal.as_json:
+        terminal.write_json([one.to_json(file) for one in found])
+        return
+    shown = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+    for one in found:
+        for warning in one.warnings:
+            terminal.warn(warning)
+        if one.addition is None:
+            terminal.note(f"{one.target} is in {shown} already, as {one.name}")
+            continue
+        about = f" ({one.about})" if one.about else ""
+        terminal.write(f"added {one.kind} {one.name}{about} to {shown}")
+        if one.tools:
+            terminal.table(("tool",), [(f"  {tool}",) for tool in one.tools])
+        for hint in _next(one):
+            terminal.note(hint)
+
+
+def _next(one: Added) -> Sequence[str]:
+    return () if not one.tools else (f"look:  anykit show {one.tools[0]}",)
