@@ -85,6 +85,21 @@ async def test_a_structured_result_is_data_behind_its_text() -> None:
         assert data["mediaType"] == "application/json"
 
 
+async def test_whole_numbers_are_written_as_such() -> None:
+    async with served(add) as host:
+        (text, data) = parts_of(await host.call("add", {"a": 2, "b": 3}))
+        assert (text["text"], data["data"], type(data["data"])) == ("5", 5, int)
+        params = {"message": message_of({"data": CALL})}
+        events = [event async for event in host.stream("SendStreamingMessage", params)]
+        assert repr(events[2]["artifactUpdate"]["artifact"]["parts"][1]["data"]) == "5"
+        for path, body, headers in (
+            ("/a2a/message:send", params, V1),
+            ("/a2a/v1/message:send", {"message": old_message(CALL)}, {}),
+        ):
+            _, answer = await host.post(path, body, headers)
+            assert "5.0" not in str(answer)
+
+
 async def test_a_structured_result_is_a_data_part_in_0_3_too() -> None:
     async with served(shout) as host:
         task = await host.task("message/send", {"message": old_message("hi")}, headers={})

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
@@ -31,7 +31,7 @@ from anykit.tools import OUTPUT_LIMIT
 from .answers import answer_of
 from .limits import Limits
 from .messages import Incoming, Needed, needs_arguments, skill_of, wanted
-from .parts import EXACT, JSON_TYPE, Data, Part, Text, needed_parts, question_parts, result_parts
+from .parts import JSON_TYPE, Data, Part, Text, needed_parts, question_parts, result_parts, whole_numbers
 from .talk import Relay, Talk
 from .tasks import EXPIRES_KEY, TERMINAL, WAITING, RecordTasks, owner_of
 
@@ -326,17 +326,6 @@ def incoming_of(message: Message, asked: Mapping[str, Any] | None = None) -> Inc
         skill=skill_of(metadata, dict(asked or {})),
         metadata=metadata,
     )
-
-
-def whole_numbers(value: Any) -> Any:
-    """A value with its whole numbers as integers again: protocol buffers make doubles of all."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) <= EXACT else value
-    if isinstance(value, dict):
-        return {key: whole_numbers(item) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [whole_numbers(item) for item in cast("list[Any]", value)]
-    return value
 
 
 def _json(text: str | bytes) -> Data | None:

@@ -30,7 +30,7 @@ from .dialects import (
     with_final,
     without_empty_ids,
 )
-from .parts import EXACT, inexact
+from .parts import EXACT, inexact, whole_numbers
 
 BODY: Final = 8 * 1024 * 1024
 BODY_TIMEOUT: Final = 60.0
@@ -83,8 +83,11 @@ class Normaliser:
             path = self._prefix
             scope = {**scope, "path": path, "raw_path": path.encode()}
         old = path.startswith(f"{self._prefix}/v1/")
-        if old:
-            send = Rewritten(send, with_final if self._twice(scope) else _once).send
+        if path != self._prefix:
+            change = None
+            if old:
+                change = with_final if self._twice(scope) else _once
+            send = Rewritten(send, change).send
         if scope["method"] != "POST":
             await self._app(scope, receive, send)
         elif path == self._prefix:
@@ -112,10 +115,12 @@ class Normaliser:
         except Refused as refused:
             await _refuse_rpc(send, refused, refused.answered if answered is None else answered)
             return
+        change = None
         if dialect and request["method"] in ("GetTask", "SendMessage"):
-            send = Rewritten(send, self._translated).send
+            change = self._translated
         elif changed["method"] in STREAMS:
-            send = Rewritten(send, with_final).send
+            change = with_final
+        send = Rewritten(send, change).send
         await self._app(scope, replayed(text if changed is request else to_json(changed).encode(), receive), send)
 
     def _translated(self, answer: JsonObject) -> JsonObject:
@@ -169,9 +174,12 @@ class Normaliser:
 
 
 class Rewritten:
-    """An application's answer with `change` applied to its JSON: to the whole of it, or to each event of a stream."""
+    """An application's answer with `change` applied to its JSON: to the whole of it, or to each event of a stream.
 
-    def __init__(self, send: Send, change: Callable[[JsonObject], JsonObject]) -> None:
+    Whole numbers are written as such: the SDK writes 5 as 5.0, having made a double of it.
+    """
+
+    def __init__(self, send: Send, change: Callable[[JsonObject], JsonObject] | None = None) -> None:
         self._send = send
         self._change = change
         self._start: Message | None = None
@@ -210,11 +218,17 @@ class Rewritten:
         return b"data: " + self._changed(line[5:].strip()) + ending
 
     def _changed(self, text: bytes) -> bytes:
+        doubles = b".0" in text
+        if not doubles and self._change is None:
+            return text
         try:
             value: object = json.loads(text)
         except ValueError:
             return text
-        return to_json(self._change(cast(JsonObject, value))).encode() if isinstance(value, dict) else text
+        if not isinstance(value, dict):
+            return text
+        answer = cast(JsonObject, whole_numbers(value) if doubles else value)
+        return to_json(answer if self._change is None else self._change(answer)).encode()
 
 
 def _once(answer: JsonObject) -> JsonObject:

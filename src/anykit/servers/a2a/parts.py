@@ -89,6 +89,17 @@ def inexact(value: Json, *steps: str | int) -> str | None:
     return None
 
 
+def whole_numbers(value: Any) -> Any:
+    """A value with its whole numbers as integers again: protocol buffers make doubles of all."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) <= EXACT else value
+    if isinstance(value, dict):
+        return {key: whole_numbers(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [whole_numbers(item) for item in cast("list[Any]", value)]
+    return value
+
+
 def json_part(value: Json) -> Part:
     """A data part, or JSON text where data would not be exact."""
     return Data(value) if is_exact(value) else Text(to_json(value), JSON_TYPE)
