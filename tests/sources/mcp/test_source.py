@@ -35,8 +35,8 @@ from anykit.capabilities import (
     TextPart,
     Unavailable,
 )
-from anykit.sources.mcp import McpServer, McpSource
-from anykit.sources.mcp.source import McpTool
+from anykit.sources.mcp import McpPrompts, McpResources, McpServer, McpSource
+from anykit.sources.mcp.providers import McpTool
 from anykit.transports import Command
 
 from .at_hand import (
@@ -833,7 +833,7 @@ async def test_a_server_that_completes_nothing_is_not_asked(connected: Serve) ->
     async with connected(Peer({"templates": TEMPLATES})) as (made, web):
         [resources] = made.resources()
         assert isinstance(resources, Completing)
-        assert await resources.complete("file:///{path}", "path", "a", CapabilityContext()) == ((), False)
+        assert await resources.complete("file:///{path}", "path", "a", CapabilityContext()) == ([], False)
         assert web.peer.calls("completion/complete") == []
 
 
@@ -851,8 +851,10 @@ async def test_a_change_of_resources_and_prompts_is_listed_anew(connected: Serve
         peer.prompts = [{"name": "q"}]
         for kind in ("resources", "prompts"):
             await web.push({"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"})
-        await eventually(lambda: [one.id for one in made.listed_resources.known] == ["a://2"])
-        await eventually(lambda: [one.id for one in made.listed_prompts.known] == ["q"])
+        assert isinstance(resources, McpResources)
+        assert isinstance(prompts, McpPrompts)
+        await eventually(lambda: [one.id for one in resources.resources.known] == ["a://2"])
+        await eventually(lambda: [one.id for one in prompts.prompts.known] == ["q"])
         assert [one.id for one in (await resources.list_resources()).items] == ["a://2"]
 
 

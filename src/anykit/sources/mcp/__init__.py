@@ -6,8 +6,9 @@ Importing this costs nothing: the SDK is imported, in a thread, when the first s
 from .files import Entry, Misfit, Surroundings, entries_of, is_server_file, read_servers
 from .login import is_logged_in, login, logout
 from .opening import Opened, open_file, open_mcp, open_servers, server_of
+from .providers import McpPrompts, McpResources, McpTool
 from .servers import Era, McpServer, OAuth, Offers, Sampler, Transport, era_of
-from .source import LeftOut, McpPrompts, McpResources, McpSource, McpTool
+from .source import LeftOut, McpSource
 from .vault import Vault
 
 __all__ = [

@@ -66,7 +66,7 @@ HEALTH_SECONDS = 5.0
 PAUSE = 0.5
 """Seconds before a subscription that ended is opened anew; twice as long after each failure."""
 MAX_PAUSE = 30.0
-STATE_PAUSES = (0.05, 0.1, 0.2, 0.4)
+STATE_PAUSES = (0.05, 0.1, 0.2)
 """Seconds between rounds in which the server asks nothing, only for more time; the last is kept."""
 LOG_LEVEL: types.LoggingLevel = "info"
 
@@ -406,7 +406,9 @@ class McpLink:
     async def complete(
         self, reference: str, is_template: bool, argument: str, value: str, context: CapabilityContext
     ) -> tuple[list[str], bool]:
-        """Proposals for an argument. Raises `CapabilityError`."""
+        """Proposals for an argument; none where the server makes none. Raises `CapabilityError`."""
+        if not self.has("completions"):
+            return [], False
         ref = types.ResourceTemplateReference(uri=reference) if is_template else types.PromptReference(name=reference)
         try:
             result = await self._asking.ask(

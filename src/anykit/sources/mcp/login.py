@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 from anykit.capabilities import ExecutionFailed, Unavailable
 from anykit.transports import AddressGuard, HttpClient, is_loopback
 
+from .connecting import sdk
 from .servers import McpServer
-from .source import sdk
 from .vault import Drawer, Vault
 
 LOGIN_SECONDS = 300.0

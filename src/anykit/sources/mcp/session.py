@@ -6,6 +6,7 @@ Imports the SDK (a second of CPU): whoever wants this module imports it in a thr
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -30,7 +31,19 @@ from .servers import Era
 
 R = TypeVar("R")
 
-PROBE_SECONDS = 3.0
+
+class _NotThePeers(logging.Filter):
+    """Keeps out of the log what the SDK says of a peer's messages: how much that is would be for the peer to choose."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "mcp" not in record.pathname
+
+
+logging.getLogger("client").addFilter(_NotThePeers())
+for _name in ("mcp.shared.jsonrpc_dispatcher", "mcp.client.subscriptions"):
+    logging.getLogger(_name).addFilter(_NotThePeers())
+
+PROBE_SECONDS = 2.0
 """What a server has to say whether it knows MCP 2026-07-28, before it is also asked the old way."""
 MAX_DATA = 2_000
 """Characters of what a server says beside an error's text."""
