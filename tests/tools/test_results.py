@@ -176,6 +176,9 @@ def test_b036_data_that_is_only_structured_reaches_the_model_exactly_once() -> N
         Completed(InvocableResult(content=(TextPart(text='{ "rows": [1, 2] }'),), structured={"rows": [1, 2]}))
     )
     assert said.output == '{ "rows": [1, 2] }'
+    for text, value in (("5", 5), ("[1,2]", [1, 2]), ("plain", "plain")):
+        wrapped = InvocableResult(content=(TextPart(text=text),), structured={"result": value})
+        assert tool_result(Completed(wrapped)).output == text
     assert said.structured == {"rows": [1, 2]}
 
 

@@ -19,6 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from anykit.capabilities import Json, JsonObject
 
 NAMES = ("anykit.toml", "anykit.json", "anykit.yaml", "anykit.yml")
+_SERVER_MAPS = frozenset({"mcpServers", "servers", "mcp_servers", "mcp", "context_servers"})
+"""Keys by which MCP clients' files are known."""
 MAX_FILE = 4 * 1024 * 1024
 """Bytes of a configuration file."""
 
@@ -39,9 +41,18 @@ class SourceConfig(_Table):
     args: list[str] = Field(default=[], description="Arguments for `command`.")
     env: dict[str, str] = Field(default={}, description="Variables for the program, beside the few that it inherits.")
     cwd: str | None = Field(default=None, description="The folder that the program starts in.")
-    url: str | None = Field(default=None, description="The address of an A2E host.")
+    url: str | None = Field(default=None, description="The address of an A2E host, an A2A agent or an MCP server.")
+    headers: dict[str, str] = Field(default={}, description="Headers for an MCP server; references like `${TOKEN}`.")
+    transport: str | None = Field(default=None, description="How an MCP server is reached: `stdio`, `http`, `sse`.")
+    era: str | None = Field(default=None, description="Which MCP is spoken: `auto`, `modern`, `legacy`.")
+    timeout: float | None = Field(default=None, gt=0, description="Seconds that a call of an MCP server may take.")
+    allow: list[str] = Field(default=[], description="Tools of an MCP server that are offered; globs.")
+    deny: list[str] = Field(default=[], description="Tools of an MCP server that are not; globs. It wins.")
+    oauth: JsonObject | bool | None = Field(default=None, description="OAuth for an MCP server, or false for none.")
     token: SecretStr | None = Field(default=None, description="What the host asks for; a reference like `${TOKEN}`.")
-    kind: str | None = Field(default=None, description="What the source is, where it cannot be told: `python`, `a2e`, `a2a`.")
+    kind: str | None = Field(
+        default=None, description="What the source is, where it cannot be told: `python`, `a2e`, `a2a`, `mcp`."
+    )
     name: str | None = Field(default=None, description="What it is called; it stands before the names of its tools.")
     enabled: bool = Field(default=True, description="Whether it is used at all.")
     required: bool = Field(default=False, description="Whether nothing starts without it.")
@@ -192,6 +203,12 @@ def read_config(path: str | os.PathLike[str]) -> AppConfig:
     """Read and check a file. Raises `ConfigError`."""
     file = Path(path).expanduser()
     data = read_data(file)
+    if _SERVER_MAPS & data.keys():
+        # A client's own file, as it is: its servers are the sources.
+        agents = data.get("agents")
+        return parse_config(
+            {"sources": [str(file.absolute())], "agents": agents if isinstance(agents, dict) else {}}, file
+        )
     if "path" in data:
         raise ConfigError(f"{file}: unknown key 'path'")
     return parse_config(data, file)

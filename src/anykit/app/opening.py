@@ -10,7 +10,7 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -18,7 +18,7 @@ from anykit.capabilities import CapabilityProvider, Invocable, JsonObject
 from anykit.runtime import Source, clean
 from anykit.schema import SignatureError
 from anykit.sources import FunctionSource, Loaded, LoadError, load_module, objects_of
-from anykit.stores import UnresolvedReference, resolve, resolve_all
+from anykit.stores import SecretStore, UnresolvedReference, resolve, resolve_all
 from anykit.tools import FunctionPrompt, FunctionResource, FunctionTool, Tool, Toolkit, tool
 
 from .config import ConfigError, SourceConfig
@@ -38,6 +38,8 @@ class Opening:
     env: Mapping[str, str] | None = None
     connect_timeout: float = 15.0
     """Seconds."""
+    secrets: SecretStore | None = None
+    """Where tokens of servers are kept; with the process, if nowhere else."""
     openers: Mapping[str, Callable[[SourceConfig, Opening], Source]] = field(
         default_factory=dict[str, "Callable[[SourceConfig, Opening], Source]"]
     )
@@ -51,7 +53,7 @@ def opened(things: Sequence[Named], opening: Opening) -> list[Source]:
     for thing in things:
         module = _module_of(thing)
         if module is None:
-            sources.append(open_source(thing, opening))
+            sources += open_file(thing, opening) or [open_source(thing, opening)]
             continue
         group = by_module.setdefault(module, [])
         names = {_name_of(member) for member in group}
@@ -133,16 +135,16 @@ def _of_config(config: SourceConfig, opening: Opening) -> Source:
 
 def expand(config: SourceConfig, opening: Opening) -> SourceConfig:
     """`config` with the references in what may hold any replaced, once. Raises `UnresolvedReference`."""
-    fields: dict[str, Any] = {}
-    for key in ("target", "url", "command", "args", "env", "cwd"):
+    filled: dict[str, Any] = {}
+    for key in ("target", "url", "command", "args", "env", "cwd", "headers", "oauth"):
         value = getattr(config, key)
         if value:
-            fields[key] = resolve_all(value, opening.env, opening.folder, where=f"/{key}")
+            filled[key] = resolve_all(value, opening.env, opening.folder, where=f"/{key}")
     if config.token is not None:
-        fields["token"] = resolve(config.token.get_secret_value(), opening.env, opening.folder, where="/token")
+        filled["token"] = resolve(config.token.get_secret_value(), opening.env, opening.folder, where="/token")
     if config.toolkits:
-        fields["toolkits"] = resolve_all(config.toolkits, opening.env, opening.folder, where="/toolkits")
-    return SourceConfig.model_validate({**config.model_dump(exclude_unset=True), **fields})
+        filled["toolkits"] = resolve_all(config.toolkits, opening.env, opening.folder, where="/toolkits")
+    return SourceConfig.model_validate({**config.model_dump(exclude_unset=True), **filled})
 
 
 def _find_kind(config: SourceConfig, opening: Opening) -> Source:
@@ -151,6 +153,10 @@ def _find_kind(config: SourceConfig, opening: Opening) -> Source:
         kind = "a2e" if config.command else _kind_of(config.url or config.target or "", opening)
     if kind == "url":
         return _of_url(config, opening)
+    if kind == "mcp":
+        from anykit.sources.mcp import open_mcp  # noqa: PLC0415 - only those who use MCP pay for it
+
+        return _made(open_mcp(config, opening, vault=opening.secrets))
     if kind == "python":
         return _of_python(config.target or "", opening)
     if kind == "builtin":
@@ -174,6 +180,30 @@ def _of_url(config: SourceConfig, opening: Opening) -> Source:
     headers = {} if config.token is None else {"authorization": f"Bearer {config.token.get_secret_value()}"}
     provider = Undecided(url, headers=headers, decide=decide, timeout=opening.connect_timeout)
     return Source(config.name or _stem(url), "unknown", provider, location=url)
+
+
+def open_file(thing: Named, opening: Opening) -> list[Source]:
+    """The servers of an MCP client's file (`mcp.json` and its kin), each a source; nothing where it is no such file."""
+    target = thing.target if isinstance(thing, SourceConfig) and thing.kind is None else thing
+    if not isinstance(target, str | Path) or Path(target).suffix not in _FILES or _URL.match(str(target)):
+        return []
+    file = opening.folder / Path(target).expanduser()
+    if not file.is_file():
+        return []
+    from anykit.sources.mcp import Misfit, open_file  # noqa: PLC0415 - as above
+
+    try:
+        return [_made(one) for one in open_file(file, opening, vault=opening.secrets)]
+    except Misfit as error:
+        return [Source(clean(file.stem), "mcp", failed=str(error), location=str(file))]
+
+
+_FILES = frozenset({".json", ".jsonc", ".toml", ".yaml", ".yml"})
+
+
+def _made(opened: Any) -> Source:
+    """What a kind's own room opened, as the catalogue takes it."""
+    return Source(**{field.name: getattr(opened, field.name) for field in fields(Source)})
 
 
 def agent_source(agent: Any, opening: Opening) -> Source:

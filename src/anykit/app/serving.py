@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from anykit.runtime import Session
 from anykit.servers import A2EHost, Address, Mount, Server, Ways, a2e_mount, serve_connection
+from anykit.servers.a2a import Limits as A2ALimits
 from anykit.servers.a2a import a2a_mounts
 from anykit.servers.a2e import Limits
+from anykit.servers.mcp import Limits as McpLimits
+from anykit.servers.mcp import mcp_mount, serve_mcp_lines
 from anykit.stores import RecordStore, SecretStore
 from anykit.transports import AddressGuard, LineTransport
 
@@ -50,11 +53,33 @@ def a2e_host(bench: Served, *, token: str = "") -> A2EHost:
 def mounts(bench: Served, host: A2EHost, *, token: str = "", trusted_proxies: Sequence[str] = ()) -> list[Mount]:
     """Every face that has a place on the port; `host` is the A2E one."""
     ways = Ways(trusted_proxies=(*bench.config.serve.trusted_proxies, *trusted_proxies))
+    limits = bench.config.limits
     guard = AddressGuard(private_hosts=tuple(bench.config.bounds.private_hosts))
     return [
         a2e_mount(host, ways=ways),
-        *a2a_mounts(bench, records=bench.records, secrets=bench.secrets, secured=bool(token), guard=guard, ways=ways),
+        *a2a_mounts(
+            bench,
+            records=bench.records,
+            secrets=bench.secrets,
+            secured=bool(token),
+            guard=guard,
+            ways=ways,
+            limits=A2ALimits(max_parallel=limits.max_parallel, queue=limits.queue, body=limits.body),
+        ),
+        mcp_mount(bench, token=token, ways=ways, limits=_mcp_limits(bench)),
     ]
+
+
+def _mcp_limits(bench: Served) -> McpLimits:
+    limits = bench.config.limits
+    return McpLimits(
+        max_parallel=limits.max_parallel,
+        queue=limits.queue,
+        body=limits.body,
+        rate=limits.rate,
+        sessions=limits.sessions,
+        idle=limits.idle,
+    )
 
 
 def server(
@@ -92,7 +117,14 @@ def server(
 
 
 async def serve_lines(
-    bench: Served, transport: LineTransport, *, token: str = "", stop: asyncio.Event | None = None
+    bench: Served,
+    transport: LineTransport,
+    protocol: Literal["a2e", "mcp"],
+    *,
+    a2e: A2EHost | None = None,
+    stop: asyncio.Event | None = None,
 ) -> str:
-    """Serve one agent over A2E lines until it is gone, asks for the end, or `stop` is set; give why."""
-    return await serve_connection(a2e_host(bench, token=token), transport, stop=stop)
+    """Serve one peer over lines until it is gone, asks for the end, or `stop` is set; give why."""
+    if protocol == "mcp":
+        return await serve_mcp_lines(bench, transport, limits=_mcp_limits(bench), stop=stop)
+    return await serve_connection(a2e or a2e_host(bench), transport, stop=stop)

@@ -66,7 +66,6 @@ from .opening import (
     agents_of,
     as_tool,
     builtin_toolkits,
-    open_source,
     opened,
     source_openers,
 )
@@ -228,6 +227,7 @@ class Workbench:
         return Opening(
             folder=self.config.folder,
             connect_timeout=self.config.limits.connect,
+            secrets=self.secrets,
             openers=source_openers(),
         )
 
@@ -431,11 +431,8 @@ class Workbench:
 
     async def add(self, source: Named) -> SourceView:
         """Add a source at run time; it is listed at once and usable once it is ready."""
-        if isinstance(source, str | Path | SourceView) or not callable(source) or isinstance(source, type):
-            made = open_source(source, self._opening())
-        else:
-            made = opened([source], self._opening())[0]
-        return await self._add(made)
+        views = [await self._add(made) for made in opened([source], self._opening())]
+        return views[0]
 
     async def add_agent(self, agent: Any) -> SourceView:
         """Add an A2A agent (`anykit.a2a.agent`) at run time; one that is away costs only itself."""

@@ -13,9 +13,9 @@ from typing import Annotated, Literal
 import typer
 
 from anykit.app import AppConfig, Workbench
-from anykit.app.serving import a2e_host, server
+from anykit.app.serving import a2e_host, serve_lines, server
 from anykit.runtime import Snapshot, state_of
-from anykit.servers import A2EHost, Address, TokenRequired, new_event_loop, serve_connection
+from anykit.servers import A2EHost, Address, TokenRequired, new_event_loop
 from anykit.stores import UnresolvedReference, resolve
 from anykit.transports import ProtocolStreams, take_stdio
 
@@ -45,7 +45,7 @@ def run(
         typer.Option("--port", metavar="N", min=0, max=65535, help="The port (7777); 0 picks one.", show_default=False),
     ] = None,
     stdio: Annotated[
-        Literal["a2e"] | None,
+        Literal["a2e", "mcp"] | None,
         typer.Option("--stdio", help="Speak this on stdin and stdout instead; no port is opened.", show_default=False),
     ] = None,
     tls_cert: Annotated[
@@ -79,7 +79,7 @@ def run(
         ),
     ] = None,
 ) -> int:
-    """Offer the sources to agents over A2E.
+    """Offer the sources to agents over A2E, A2A and MCP.
 
     On 127.0.0.1 it is open to whoever is on this machine, unless there is a --token; elsewhere a token is required.
     SIGTERM and Ctrl-C end it in good order.
@@ -91,7 +91,7 @@ def run(
         how = listening(invocation, config, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
         how = how.with_more(trusted_proxy or [], allow_host or [], allow_origin or [])
         with importable(config), asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(_serve(invocation, config, tuple(sources or ()), how, streams))
+            return runner.run(_serve(invocation, config, tuple(sources or ()), how, streams, stdio or "a2e"))
     finally:
         if streams is not None:
             streams.close()
@@ -165,6 +165,7 @@ async def _serve(
     on_line: tuple[str, ...],
     how: Listening,
     streams: ProtocolStreams | None,
+    protocol: Literal["a2e", "mcp"],
 ) -> int:
     terminal = invocation.terminal
     plain, named = sources_of(invocation, config, on_line)
@@ -183,14 +184,16 @@ async def _serve(
         if not on_line and not invocation.flags.sources and not (config.sources or config.agents):
             terminal.note(f"no source is named, so this offers {', '.join(bench.catalog.snapshot.toolkits)}")
         if streams is not None:
-            return await _over_stdio(host, streams)
+            return await _over_stdio(bench, host, streams, protocol)
         return await _over_http(terminal, bench, host, how)
 
 
-async def _over_stdio(host: A2EHost, streams: ProtocolStreams) -> int:
+async def _over_stdio(
+    bench: Workbench, host: A2EHost, streams: ProtocolStreams, protocol: Literal["a2e", "mcp"]
+) -> int:
     stop = asyncio.Event()
     with _signals(stop) as came:
-        await serve_connection(host, streams.open(max_line=host.limits.body), stop=stop)
+        await serve_lines(bench, streams.open(max_line=host.limits.body), protocol, a2e=host, stop=stop)
     return Exit.INTERRUPTED if signal.SIGINT in came else Exit.OK
 
 

@@ -268,13 +268,19 @@ def text_of(result: InvocableResult) -> str:
 
 
 def _says(lines: list[str], structured: Json) -> bool:
-    """Whether one of the texts is the structured value already, however it is spaced."""
+    """Whether one of the texts is the structured value already, however it is spaced.
+
+    MCP wraps what is no object as `{"result": ...}`; its text says what is inside.
+    """
+    inside: object = structured
+    if isinstance(structured, dict) and structured.keys() == {"result"}:  # pyright: ignore[reportUnknownMemberType]
+        inside = cast("dict[str, object]", structured)["result"]
     for line in lines:
-        if line == structured:
+        if line in (structured, inside):
             return True
         if line[:1] in '{["-0123456789tfn':
             try:
-                if json.loads(line) == structured:
+                if json.loads(line) in (structured, inside):
                     return True
             except (ValueError, RecursionError):
                 continue

@@ -41,7 +41,7 @@ class _Job:
         self.loop = asyncio.get_running_loop()
         self.variables = contextvars.copy_context()
         self.moment: threading.Lock | None = None
-        self.outcome: tuple[Any, BaseException | None] | None = None
+        self.outcome: tuple[Any, Exception | None] | None = None
         self.future: asyncio.Future[Any] | None = None
 
     def answer(self) -> None:
@@ -52,10 +52,14 @@ class _Job:
         result, error = self.outcome
         if error is None:
             future.set_result(result)
-        elif isinstance(error, StopIteration):
-            future.set_exception(RuntimeError("the tool raised StopIteration"))
         else:
             future.set_exception(error)
+
+
+def _failure(name: str, error: BaseException) -> RuntimeError:
+    failure = RuntimeError(f"the function raised {name}")
+    failure.__cause__ = error
+    return failure
 
 
 class Threads:
@@ -85,7 +89,8 @@ class Threads:
 
         `done` is called in the thread once the call has really ended, also after its caller was cancelled, and at once
         where the call never starts. With `on_the_spot` a call known to be quick may be waited for without a turn of the
-        loop: only for what tells the loop nothing meanwhile, since that would come after the result. Raises `Busy` where threads and queue are full, and whatever `call` raises.
+        loop: only for what tells the loop nothing meanwhile, since that would come after the result. Raises `Busy` where threads and queue are full, and whatever `call` raises, except that what would end
+        more than the call (`SystemExit`, `KeyboardInterrupt`, `CancelledError`) comes as a `RuntimeError`.
         """
         job = _Job(call, key=key, limit=limit, done=done)
         if on_the_spot and key in self._quick:
@@ -103,7 +108,7 @@ class Threads:
             result, error = job.outcome
             if error is None:
                 return result
-            raise RuntimeError("the tool raised StopIteration") if isinstance(error, StopIteration) else error
+            raise error
         with self._lock:
             job.moment = None
             job.future = job.loop.create_future()
@@ -158,8 +163,10 @@ class Threads:
         begun = time.monotonic()
         try:
             job.outcome = (job.variables.run(job.call), None)
-        except BaseException as error:
-            job.outcome = (None, error)
+        except Exception as error:
+            job.outcome = (None, _failure("StopIteration", error) if isinstance(error, StopIteration) else error)
+        except BaseException as error:  # `sys.exit()` in a worker's thread ends the call, not the process
+            job.outcome = (None, _failure(type(error).__name__, error))
         if time.monotonic() - begun < MOMENT / 2:
             self._quick.add(job.key)
         else:

@@ -277,6 +277,10 @@ async def attempt(
         return Failed(codes.INVALID_OUTPUT, f"{tool.name} returned what cannot be sent: {error}")
     except Exception:
         return _broken(tool)
+    except (SystemExit, asyncio.CancelledError):
+        if being_cancelled():
+            raise
+        return _broken(tool)  # the tool's own doing: it ends the call, neither the process nor the task
     if isinstance(returned, Suspension):
         return Suspended(returned)
     return _as_promised(tool, returned)
