@@ -216,7 +216,7 @@ class Rounds:
 
     async def call(self, name: str, arguments: Any = None, capabilities: Any = None, **params: Any) -> dict[str, Any]:
         meta = params.pop("_meta", {})
-        given = {"name": name, "arguments": arguments or {}, **params}
+        given: dict[str, Any] = {"name": name, "arguments": arguments or {}, **params}
         return await self.ask(given, {**envelope(ASKABLE if capabilities is None else capabilities), **meta})
 
     async def go_on(
@@ -347,7 +347,7 @@ async def test_another_principal_cannot_answer() -> None:
     async with http(*SOURCES, authorization=guard) as client:
 
         async def ask(token: str, **params: Any) -> Any:
-            given = {"name": "greet", "arguments": {}, **params}
+            given: dict[str, Any] = {"name": "greet", "arguments": {}, **params}
             message = {
                 "jsonrpc": "2.0",
                 "id": 1,

@@ -70,18 +70,18 @@ def of(one: Tool) -> Offered:
     return offered(ToolEntry(one, one.name, "python"))
 
 
-@pytest.mark.parametrize(
-    ("one", "value", "shown"),
-    [
-        (a, {"name": "a", "kids": [{"name": "b", "kids": []}]}, None),
-        (b, [1, 2], {"result": [1, 2]}),
-        (c, 3, {"result": 3}),
-        (d, {"left": 1, "right": 2}, None),
-        (e, [{"name": "a", "kids": []}], {"result": [{"name": "a", "kids": []}]}),
-        (f, None, {"result": None}),
-        (f, {"left": 1, "right": 2}, {"result": {"left": 1, "right": 2}}),
-    ],
-)
+VALUES: list[tuple[Tool, Any, Any]] = [
+    (a, {"name": "a", "kids": [{"name": "b", "kids": []}]}, None),
+    (b, [1, 2], {"result": [1, 2]}),
+    (c, 3, {"result": 3}),
+    (d, {"left": 1, "right": 2}, None),
+    (e, [{"name": "a", "kids": []}], {"result": [{"name": "a", "kids": []}]}),
+    (f, None, {"result": None}),
+    (f, {"left": 1, "right": 2}, {"result": {"left": 1, "right": 2}}),
+]
+
+
+@pytest.mark.parametrize(("one", "value", "shown"), VALUES)
 def test_b016_the_root_of_an_output_schema_is_an_object_that_the_value_fits(one: Any, value: Any, shown: Any) -> None:
     """PrefectHQ/fastmcp#2455."""
     before = copy.deepcopy(one.output_schema)
@@ -105,30 +105,47 @@ def test_a_reference_at_the_root_is_followed() -> None:
 
 
 def test_a_root_that_says_more_beside_its_reference_keeps_both() -> None:
-    given = {"$ref": "#/$defs/N", "properties": {"a": {}}, "$defs": {"N": {"type": "object", "properties": {"b": {}}}}}
+    given: dict[str, Any] = {
+        "$ref": "#/$defs/N",
+        "properties": {"a": {}},
+        "$defs": {"N": {"type": "object", "properties": {"b": {}}}},
+    }
     schema, wraps = published(given)
     assert (schema, wraps) == ({"type": "object", **given}, False)
 
 
-@pytest.mark.parametrize(
-    ("schema", "good", "bad"),
-    [
-        ({"type": "array", "items": {"$ref": "#"}}, [[], [[]]], [1]),
-        ({"anyOf": [{"type": "integer"}, {"type": "array", "items": {"$ref": "#/anyOf/0"}}]}, [1], ["x"]),
-        ({"$defs": {"N": {"enum": [1]}}, "type": "array", "items": {"$ref": "#/$defs/N"}}, [1], [2]),
-        (
-            {"$id": "https://example.com/s", "type": "array", "items": {"$ref": "#/definitions/n"}, "definitions": {"n": {"enum": [1]}}},
-            [1],
-            [2],
-        ),
-        ({"$schema": "http://json-schema.org/draft-07/schema#", "type": "array", "items": [{"type": "string"}]}, ["a"], [1]),
-        ({"const": {"$ref": "#/not/a/reference"}}, {"$ref": "#/not/a/reference"}, {"$ref": "#/properties/result/not/a/reference"}),
-        ({"type": "array", "items": {"properties": {"$ref": {"type": "integer"}}}}, [{"$ref": 1}], [{"$ref": "#"}]),
-        (True, [1], None),
-    ],
-)  # fmt: skip
+WRAPPED: list[tuple[Any, Any, Any]] = [
+    ({"type": "array", "items": {"$ref": "#"}}, [[], [[]]], [1]),
+    ({"anyOf": [{"type": "integer"}, {"type": "array", "items": {"$ref": "#/anyOf/0"}}]}, [1], ["x"]),
+    ({"$defs": {"N": {"enum": [1]}}, "type": "array", "items": {"$ref": "#/$defs/N"}}, [1], [2]),
+    (
+        {
+            "$id": "https://example.com/s",
+            "type": "array",
+            "items": {"$ref": "#/definitions/n"},
+            "definitions": {"n": {"enum": [1]}},
+        },
+        [1],
+        [2],
+    ),
+    (
+        {"$schema": "http://json-schema.org/draft-07/schema#", "type": "array", "items": [{"type": "string"}]},
+        ["a"],
+        [1],
+    ),
+    (
+        {"const": {"$ref": "#/not/a/reference"}},
+        {"$ref": "#/not/a/reference"},
+        {"$ref": "#/properties/result/not/a/reference"},
+    ),
+    ({"type": "array", "items": {"properties": {"$ref": {"type": "integer"}}}}, [{"$ref": 1}], [{"$ref": "#"}]),
+    ({}, [1], None),
+]
+
+
+@pytest.mark.parametrize(("schema", "good", "bad"), WRAPPED)
 def test_a_wrapped_schema_means_what_it_meant(schema: Any, good: Any, bad: Any) -> None:
-    outer, wraps = published(schema) if isinstance(schema, dict) else published({})
+    outer, wraps = published(schema)
     assert wraps
     validator = jsonschema_rs.validator_for(outer)
     assert validator.is_valid({"result": good})

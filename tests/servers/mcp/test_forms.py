@@ -43,7 +43,8 @@ def only(suspension: Suspension) -> Request:
 def answered(suspension: Suspension, response: Any) -> Answer | None:
     found = requests_of(suspension)
     assert not isinstance(found, Unaskable)
-    return answer_of(suspension, found, dict.fromkeys(found, response))
+    responses: dict[str, Any] = dict.fromkeys(found, response)
+    return answer_of(suspension, found, responses)
 
 
 def test_a_flat_object_is_a_form_of_plain_fields() -> None:
@@ -160,7 +161,7 @@ def test_a_url_is_opened_and_not_filled_in() -> None:
 
 
 def test_requests_in_the_protocols_words_are_asked_as_they_are() -> None:
-    given = {
+    given: dict[str, Any] = {
         "name": {"method": "elicitation/create", "params": {"message": "m", "requestedSchema": {}}},
         "model": {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}},
         "where": {"method": "roots/list"},
