@@ -51,6 +51,10 @@ class Notes(Toolkit):
             raise ToolError("this root is taken")
         if config.refuse == "rudely":
             raise RuntimeError("secret internals")
+        if config.refuse == "by quitting":
+            raise SystemExit("secret internals")
+        if config.refuse == "by cancelling":
+            raise asyncio.CancelledError("secret internals")
         for name in config.off:
             self.disable(name, "no licence")
         log.append(f"setup {config.root}")
@@ -164,7 +168,15 @@ async def test_bounds_bind_callers_and_not_the_operator() -> None:
     assert seen == [bounds, None]
 
 
-@pytest.mark.parametrize(("how", "text"), [("politely", "this root is taken"), ("rudely", "could not be set up")])
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [
+        ("politely", "this root is taken"),
+        ("rudely", "could not be set up"),
+        ("by quitting", "could not be set up"),
+        ("by cancelling", "could not be set up"),
+    ],
+)
 async def test_a_failing_setup_leaves_the_old_one_serving(how: str, text: str) -> None:
     bench = Bench(toolkit(Notes))
     session = bench.session("s")

@@ -74,6 +74,8 @@ class Filesystem(ToolkitPlugin):
             return None  # pyright: ignore[reportReturnType]
         if msg.config["root_dir"] == "/raise":
             raise RuntimeError("secret-of-the-plugin")
+        if msg.config["root_dir"] == "/quit":
+            raise SystemExit("secret-of-the-plugin")
         if msg.config["root_dir"] == "/refuse":
             return A2EError(code="RUNTIME_ERROR", message="refused")  # pyright: ignore[reportReturnType]
         self.emit_event(A2EEvent(kind="log", data={"message": "mounted", "depth": msg.config["depth"]}))
@@ -182,7 +184,7 @@ async def test_the_host_checks_a_configuration_before_the_plugin_sees_it() -> No
         assert (reply["code"], reply["detail"]["toolkit_name"]) == ("runtime_error", "filesystems")
 
 
-@pytest.mark.parametrize("root", ["/none", "/raise", "/refuse"])
+@pytest.mark.parametrize("root", ["/none", "/raise", "/refuse", "/quit"])
 async def test_a_careless_plugin_still_gives_an_answer(root: str) -> None:
     async with agent_of(make_host(plugins=BOTH)) as agent:
         reply = await agent.configure("filesystem", {"root_dir": root})
@@ -272,6 +274,18 @@ async def test_a_plugin_may_be_asynchronous_and_made_without_arguments() -> None
         assert (await agent.toolkits())["cloud"]["description"] == "made eu"
         reply = await agent.configure("cloud", {})
         assert (reply["toolkit_name"], reply["status"], reply["message"]) == ("cloud", "ok", agent.session_id)
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError()])
+async def test_an_asynchronous_plugin_that_quits_ends_its_request_alone(error: BaseException) -> None:
+    class Quitter(Asynchronous):
+        async def _configure_toolkit(self, msg: ToolkitConfigureRequest) -> dict[str, Any]:
+            raise error
+
+    async with agent_of(make_host(plugins=(entry(Quitter),))) as agent:
+        reply = await agent.configure("cloud", {})
+        assert (reply["type"], reply["code"]) == ("error", "runtime_error")
+        assert (await agent.ask("ping"))["type"] == "pong"
 
 
 class TwoArguments(ToolkitPlugin):

@@ -37,6 +37,16 @@ async def test_a_stop_iteration_does_not_hang_the_caller() -> None:
         await Threads().run(stop, key="k")
 
 
+@pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError()])
+async def test_what_would_end_more_than_the_call_is_a_plain_error(error: BaseException) -> None:
+    def quit_it() -> None:
+        raise error
+
+    with pytest.raises(RuntimeError, match=type(error).__name__) as raised:
+        await Threads().run(quit_it, key="k")
+    assert raised.value.__cause__ is error
+
+
 async def test_b065_context_variables_are_copied_in() -> None:
     """modelcontextprotocol/python-sdk#1646: context variables set by the caller are visible in the tool."""
     variable.set("mine")

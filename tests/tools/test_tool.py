@@ -50,6 +50,37 @@ async def test_a_tool_is_an_invocable_with_a_spec() -> None:
     assert add.output_schema == {"type": "integer"}
 
 
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError()])
+@pytest.mark.parametrize("asynchronous", [True, False])
+async def test_a_tool_that_quits_ends_its_call_alone(error: BaseException, asynchronous: bool) -> None:
+    async def quit_later() -> int:
+        raise error
+
+    def quit_now() -> int:
+        raise error
+
+    function: Callable[..., Any] = quit_later if asynchronous else quit_now
+    result = await tool(function).execute({})
+    assert result.is_error
+    assert "failed unexpectedly" in result.output
+
+
+async def test_a_cancelled_caller_is_cancelled() -> None:
+    begun = asyncio.Event()
+
+    @tool
+    async def wait() -> int:
+        begun.set()
+        await asyncio.Event().wait()
+        return 1
+
+    call = asyncio.ensure_future(wait.execute({}))
+    await begun.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
 async def test_it_runs_by_itself_and_stays_callable() -> None:
     result = await add.execute({"a": 2})
     assert (result.output, result.structured, result.is_error, result.status) == ("5", 5, False, "completed")

@@ -19,7 +19,7 @@ import pydantic
 
 from anykit.capabilities import CapabilityError, ExecutionFailed, Fault, InvalidInput, Json, JsonObject
 from anykit.schema import compile_schema, merge_masked
-from anykit.tools import Bounds, ToolError, Toolkit
+from anykit.tools import Bounds, ToolError, Toolkit, being_cancelled
 
 from .callers import Caller, Scope
 from .catalog import ToolkitEntry
@@ -202,7 +202,7 @@ class Scopes:
             raise InvalidInput(_refusal(entry.name), _faults_of(error)) from None
         try:
             instance = entry.toolkit()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _broken(entry.name, "could not be made") from error
         instance.config = model
         instance.bounds = bounds
@@ -219,12 +219,14 @@ class Scopes:
             raise ExecutionFailed(
                 f"toolkit {entry.name} was not ready within {SETUP_TIMEOUT:g} s", code="configuration_failed"
             ) from None
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             await _close(instance, entry.name)
             raise _broken(entry.name, "could not be set up") from error
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             await asyncio.shield(_close(instance, entry.name))
-            raise
+            if being_cancelled():
+                raise
+            raise _broken(entry.name, "could not be set up") from error
         return instance
 
     def _retire(self, instance: Toolkit, toolkit: str) -> None:
@@ -287,5 +289,9 @@ async def _close(instance: Toolkit, toolkit: str) -> None:
             done: Any = instance.close()
             if inspect.isawaitable(done):
                 await done
-    except Exception:
+    except (Exception, SystemExit):
+        log.exception("toolkit %s did not close", toolkit)
+    except asyncio.CancelledError:
+        if being_cancelled():
+            raise
         log.exception("toolkit %s did not close", toolkit)

@@ -1,6 +1,6 @@
 """Tools, toolkits, and resources and prompts made from functions."""
 
-from .errors import Busy, ToolError, UnsendableResult
+from .errors import Busy, ToolError, UnsendableResult, being_cancelled
 from .offers import FunctionPrompt, FunctionResource, contents_of, messages_of, prompt, resource
 from .permissions import PermissionKind, PermissionRequest
 from .results import OUTPUT_LIMIT, ToolResult, cut, describe_part, jsonable, result_of, text_of, to_json, tool_result
@@ -44,6 +44,7 @@ __all__ = [
     "ToolkitSpec",
     "UnsendableResult",
     "attempt",
+    "being_cancelled",
     "check_arguments",
     "contents_of",
     "cut",

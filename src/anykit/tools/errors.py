@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from anykit.capabilities import Json
 
 
@@ -20,3 +22,9 @@ class Busy(Exception):
 
 class UnsendableResult(ValueError):
     """A returned value that JSON cannot carry; the text names its place."""
+
+
+def being_cancelled() -> bool:
+    """Whether somebody cancels the task that runs: else a `CancelledError` is the doing of the code that it awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

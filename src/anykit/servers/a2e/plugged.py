@@ -27,7 +27,7 @@ from anykit.capabilities import (
     Json,
 )
 from anykit.capabilities import outcomes as codes
-from anykit.tools import CALL_TIMEOUT, Busy, Tool, ToolError, ToolSpec, jsonable
+from anykit.tools import CALL_TIMEOUT, Busy, Tool, ToolError, ToolSpec, being_cancelled, jsonable
 from anykit.tools.threads import SHARED
 from anykit.wire.a2e import (
     MESSAGE_TYPES,
@@ -103,7 +103,11 @@ class Plugin:
             raise Refusal("timeout", f"plugin {self.plugin.name} did not answer within {CALL_TIMEOUT:g} s") from None
         except Refusal:
             raise
-        except Exception:
+        except (Exception, SystemExit):
+            raise self._broken() from None
+        except asyncio.CancelledError:
+            if being_cancelled():
+                raise
             raise self._broken() from None
         finally:
             self.running.remove(CURRENT_CALL.get())
@@ -132,7 +136,11 @@ class Plugin:
         try:
             async with asyncio.timeout(TEARDOWN_TIMEOUT):
                 await self._run(teardown)
-        except Exception:
+        except (Exception, SystemExit):
+            log.exception("plugin %s was not torn down", self.plugin.name)
+        except asyncio.CancelledError:
+            if being_cancelled():
+                raise
             log.exception("plugin %s was not torn down", self.plugin.name)
 
 
@@ -264,8 +272,13 @@ class Plugged:
                 if inspect.isawaitable(supported):
                     supported = await cast("Awaitable[object]", supported)
             models = {str(getattr(key, "value", key)): model for key, model in dict(cast("Any", supported)).items()}
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             log.exception("plugin %s is left out of a session: %s", kind.name, type(error).__name__)
+            return None
+        except asyncio.CancelledError:
+            if being_cancelled():
+                raise
+            log.exception("plugin %s is left out of a session: it cancelled itself", kind.name)
             return None
         plugin = Plugin(kind, instance, models)
         for setter in ("set_push_callback", "set_event_callback"):
