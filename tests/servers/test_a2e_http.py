@@ -94,6 +94,24 @@ async def test_a_body_that_people_write_over_several_lines_is_one_message() -> N
         assert (await agent.reply_to("pretty"))["type"] == "pong"
 
 
+@pytest.mark.parametrize(
+    "array", [b'[{"type":"ping"},\n{"type":"ping"}]', b'[\n{"type":"ping"},\n{"type":"ping"}\n]', b"[]"]
+)
+async def test_a_json_array_is_one_parse_error_however_it_is_written(array: bytes) -> None:
+    async with served(make_host()) as web:
+        agent = await web.session()
+        await agent.post(array)
+        await agent.ask("ping", id="last")
+        assert [(one["type"], one.get("code")) for one in agent.heard[1:]] == [("error", "parse_error"), ("pong", None)]
+
+
+async def test_an_object_that_begins_on_one_line_and_ends_on_another_is_one_message() -> None:
+    async with served(make_host()) as web:
+        agent = await web.session()
+        await agent.post(b'{"type":"ping",\n"id":"odd"}')
+        assert (await agent.reply_to("odd"))["type"] == "pong"
+
+
 async def test_a_body_of_many_messages_lets_others_in_between() -> None:
     async with served(make_host()) as web:
         many, other = await web.session(), await web.session()

@@ -7,6 +7,7 @@ goes on behind it; a second reader takes the stream over. A session that is idle
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections import OrderedDict
 from typing import Final
@@ -496,7 +497,20 @@ def _lines(body: bytes) -> list[bytes]:
         return [body]
     lines = [line.removesuffix(b"\r") for line in body.split(b"\n")]
     lines = [line for line in lines if line and not line.isspace()]
-    return [body] if lines and lines[0].strip() == b"{" else lines
+    return [body] if lines and _is_spread(lines[0].strip(), body) else lines
+
+
+def _is_spread(first: bytes, body: bytes) -> bool:
+    """Whether lines belong together: the first is no message by itself, while the body is one JSON value."""
+    if first == b"{":
+        return True
+    if first.startswith(b"{") and first.endswith(b"}"):
+        return False
+    try:
+        json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _header(headers: Headers, name: bytes) -> bytes | None:
