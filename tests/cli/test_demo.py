@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from anykit.cli.demo.agents import A2A_STEPS, AgentStage, answer_question, call_official_agent
 from anykit.cli.demo.stage import Stage, StepFailed, furnish, require
 from anykit.cli.demo.steps import STEPS, Step
 from anykit.cli.demo.verb import Report, demonstrate
@@ -17,11 +18,13 @@ from cli.running import anykit
 
 
 @pytest.mark.timeout(60)
-def test_the_demonstration_passes_over_both_transports() -> None:
+def test_the_demonstration_passes_over_both_transports_and_with_agents() -> None:
     done = anykit("demo", "--json")
     assert done.code == 0, done.out
-    assert [report["step"] for report in done.json] == [step.title for step in STEPS] * 2
-    assert [report["transport"] for report in done.json] == ["stdio"] * len(STEPS) + ["http"] * len(STEPS)
+    titles = [step.title for step in STEPS]
+    assert [report["step"] for report in done.json] == [*titles, *titles, *(step.title for step in A2A_STEPS)]
+    sections = ["stdio"] * len(STEPS) + ["http"] * len(STEPS) + ["a2a"] * len(A2A_STEPS)
+    assert [report["transport"] for report in done.json] == sections
     assert all(report["passed"] for report in done.json)
     assert sum(report["seconds"] for report in done.json) < 30
 
@@ -72,6 +75,16 @@ async def test_a_host_that_does_not_start_is_reported_and_the_next_is_tried() ->
     found = [report async for report in demonstrate([Step("good", passes)], transports, heading=lambda text: None)]
     assert [(report.transport, report.passed) for report in found] == [("broken", False), ("nowhere", True)]
     assert found[0].detail == "the host did not listen"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("act", [call_official_agent, answer_question])
+async def test_a_step_with_an_agent_that_is_not_there_fails(
+    tmp_path: Path, act: Callable[[AgentStage], Awaitable[str]]
+) -> None:
+    stage = AgentStage("a2a", "nothing", tmp_path, "http://127.0.0.1:1", "http://127.0.0.1:1")
+    with pytest.raises(StepFailed):
+        await act(stage)
 
 
 def test_the_folder_has_a_root_and_a_way_out_of_it(tmp_path: Path) -> None:

@@ -125,13 +125,22 @@ def _json(text: str, additions: Sequence[Addition]) -> str:
 
 def _toml(text: str, additions: Sequence[Addition]) -> str:
     """The text with what is added, in the first of several ways that reads back as what was meant."""
-    wanted = _merged(tomllib.loads(text), additions)
+    wanted = _plain(_merged(tomllib.loads(text), additions))
     for way in (_as_tables, _inline):
         with contextlib.suppress(Exception):  # of tomlkit's own, for what it cannot place
             after = _with(text, additions, way)
-            if tomllib.loads(after) == wanted:
+            if _plain(tomllib.loads(after)) == wanted:
                 return after
     raise _Unfit("of the way in which its `sources` or `agents` are written")
+
+
+def _plain(data: JsonObject) -> JsonObject:
+    """The data with every source as a table: a text among them means its target."""
+    sources: Any = data.get("sources")
+    if not isinstance(sources, list):
+        return data
+    items = cast("list[Any]", sources)
+    return {**data, "sources": [{"target": item} if isinstance(item, str) else item for item in items]}
 
 
 def _as_tables(value: JsonObject) -> Any:

@@ -93,7 +93,10 @@ async def _show_card(invocation: Invocation, url: str, headers: Sequence[str], *
         if not is_agent and (rows := await _resources(invocation, url)):
             return _show_found(invocation, url, rows, rows)
         raise CommandError(
-            error.message, code="unavailable", exit=Exit.UNREACHABLE, fixes=[("look", "anykit list sources")]
+            error.message,
+            code="unavailable",
+            exit=Exit.UNREACHABLE,
+            fixes=[("if it is no agent", f"anykit list {shlex.quote(public_url(url))}")],
         ) from None
     facts = facts_of_found(found)
     if terminal.as_json:

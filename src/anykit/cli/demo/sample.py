@@ -23,3 +23,9 @@ async def count_slowly(upto: int, context: CapabilityContext) -> int:
             Path(NOTE).write_text(f"cancelled at {done} of {upto}\n")  # noqa: ASYNC240 - one line, on the way out
             raise
     return upto
+
+
+@tool(read_only=True)
+def count_words(text: str) -> dict[str, int]:
+    """Counts the words of a text."""
+    return {"words": len(text.split()), "letters": sum(letter.isalpha() for letter in text)}

@@ -7,7 +7,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +80,11 @@ def argv_of_host(folder: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "anykit", "serve", "--config", str(folder / "anykit.toml"), *more]
 
 
+def own_environment() -> dict[str, str]:
+    """This process's environment, without what would change how anykit acts."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("ANYKIT_")}
+
+
 def _path() -> dict[str, str]:
     """Lets the child find the package where this process found it."""
     return {"PYTHONPATH": os.environ["PYTHONPATH"]} if os.environ.get("PYTHONPATH") else {}
@@ -100,7 +105,7 @@ async def over_stdio(folder: Path) -> AsyncGenerator[Stage]:
 @asynccontextmanager
 async def over_http(folder: Path) -> AsyncGenerator[Stage]:
     """A host that listens on a free port of this machine."""
-    async with _listening_host(folder) as url:
+    async with listening(argv_of_host(folder, "--port", "0"), folder) as url:
 
         def agent() -> A2EClient:
             return A2EClient(url, connect_timeout=START_SECONDS)
@@ -110,14 +115,15 @@ async def over_http(folder: Path) -> AsyncGenerator[Stage]:
 
 
 @asynccontextmanager
-async def _listening_host(folder: Path) -> AsyncGenerator[str]:
+async def listening(argv: Sequence[str], folder: Path) -> AsyncGenerator[str]:
+    """A program that says on its stderr where it listens: its URL, until the block ends."""
     process = await asyncio.create_subprocess_exec(
-        *argv_of_host(folder, "--port", "0"),
+        *argv,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         cwd=folder,
-        env={key: value for key, value in os.environ.items() if not key.startswith("ANYKIT_")},
+        env=own_environment(),
     )
     said = process.stderr
     draining: asyncio.Task[bytes] | None = None

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from anykit.capabilities import InvalidInput
 from anykit.sources.a2e import A2ERequestError
@@ -20,12 +20,15 @@ PATIENCE = 5.0
 """Seconds to wait for what has to come at once."""
 
 
+StageT = TypeVar("StageT")
+
+
 @dataclass(frozen=True, slots=True)
-class Step:
+class Step(Generic[StageT]):
     """One line of the demonstration."""
 
     title: str
-    act: Callable[[Stage], Awaitable[str]]
+    act: Callable[[StageT], Awaitable[str]]
 
 
 async def handshake(stage: Stage) -> str:

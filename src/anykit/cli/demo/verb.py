@@ -9,20 +9,38 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from anykit.cli.errors import CommandError, Exit
 from anykit.cli.invocation import Invocation
 from anykit.cli.terminal import Terminal
 
+from .agents import A2A_STEPS, AgentStage, with_agents
 from .stage import Stage, StepFailed, furnish, over_http, over_stdio
 from .steps import STEPS, Step
 
 STEP_SECONDS = 15.0
 """What one step may take."""
 
-Opening = Callable[[Path], AbstractAsyncContextManager[Stage]]
-TRANSPORTS: tuple[tuple[str, Opening], ...] = (("stdio", over_stdio), ("http", over_http))
+
+class Shown(Protocol):
+    """What a stage says of itself."""
+
+    @property
+    def transport(self) -> str:
+        """The section that it belongs to."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What is on it."""
+        ...
+
+
+StageT = TypeVar("StageT", bound=Shown)
+Opening: TypeAlias = Callable[[Path], AbstractAsyncContextManager[StageT]]
+TRANSPORTS: tuple[tuple[str, Opening[Stage]], ...] = (("stdio", over_stdio), ("http", over_http))
+AGENTS: tuple[tuple[str, Opening[AgentStage]], ...] = (("a2a", with_agents),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +57,7 @@ class Report:
 def run(invocation: Invocation) -> int:
     """Start a real host twice, over stdio and over HTTP, and do the main job with it on real files in a temporary folder.
 
-    Offline, without any key, in a few seconds. Exit code 0 only where every step passes.
+    Then call a real A2A agent, be called as one, and answer what it asks. Offline, without any key, in a few seconds. Exit code 0 only where every step passes.
     """
     terminal = invocation.terminal
     begun = time.monotonic()
@@ -60,14 +78,24 @@ def run(invocation: Invocation) -> int:
 
 async def _show(terminal: Terminal) -> list[Report]:
     reports: list[Report] = []
-    async for report in demonstrate(STEPS, TRANSPORTS, heading=lambda text: _heading(terminal, text)):
-        reports.append(report)
-        if not terminal.as_json:
-            mark = terminal.styled("pass", "green") if report.passed else terminal.styled("FAIL", "red")
-            terminal.print_styled(f"  {mark}  {report.step}  {terminal.styled(f'{report.seconds:.2f} s', 'dim')}")
-            if report.detail:
-                terminal.print_styled(f"        {terminal.styled(_short(report.detail, terminal.width), 'dim')}")
+
+    def heading(text: str) -> None:
+        _heading(terminal, text)
+
+    for section in (demonstrate(STEPS, TRANSPORTS, heading=heading), demonstrate(A2A_STEPS, AGENTS, heading=heading)):
+        async for report in section:
+            reports.append(report)
+            _print(terminal, report)
     return reports
+
+
+def _print(terminal: Terminal, report: Report) -> None:
+    if terminal.as_json:
+        return
+    mark = terminal.styled("pass", "green") if report.passed else terminal.styled("FAIL", "red")
+    terminal.print_styled(f"  {mark}  {report.step}  {terminal.styled(f'{report.seconds:.2f} s', 'dim')}")
+    if report.detail:
+        terminal.print_styled(f"        {terminal.styled(_short(report.detail, terminal.width), 'dim')}")
 
 
 def _heading(terminal: Terminal, text: str) -> None:
@@ -82,7 +110,7 @@ def _short(text: str, width: int) -> str:
 
 
 async def demonstrate(
-    steps: Sequence[Step], transports: Sequence[tuple[str, Opening]], *, heading: Callable[[str], Any]
+    steps: Sequence[Step[StageT]], transports: Sequence[tuple[str, Opening[StageT]]], *, heading: Callable[[str], Any]
 ) -> AsyncIterator[Report]:
     """Do the steps over each transport; one that fails takes none of the others with it."""
     for name, opening in transports:
@@ -98,7 +126,7 @@ async def demonstrate(
                 yield Report(name, "the host starts and ends", False, _reason(error), time.monotonic() - begun)
 
 
-async def _report(stage: Stage, step: Step) -> Report:
+async def _report(stage: StageT, step: Step[StageT]) -> Report:
     begun = time.monotonic()
     try:
         async with asyncio.timeout(STEP_SECONDS):
