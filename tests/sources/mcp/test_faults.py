@@ -19,7 +19,7 @@ from anykit.capabilities import ExecutionFailed, Unavailable
 from anykit.sources.mcp import McpServer, McpSource, McpTool
 from anykit.transports import Command
 
-from .at_hand import QUICK, call, child, eventually, invoke, ready, source, tool, until
+from .at_hand import QUICK, call, child, eventually, invoke, python, ready, source, tool, until
 from .peers.script import Peer
 from .web import Reply, Request, Web, serving
 
@@ -178,6 +178,38 @@ async def test_b028_nothing_is_left_of_failed_connects(tmp_path: Path) -> None:
     assert len(left) >= 2
     await eventually(lambda: not any(runs(pid) for pid in left))
     assert len(os.listdir("/proc/self/fd")) <= descriptors
+
+
+FLOODS = {
+    "noise": "no protocol at all",
+    "log lines": '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}',
+    "changes": '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}',
+    "requests": '{"jsonrpc":"2.0","id":"a","method":"ping"}',
+    "answers": '{"jsonrpc":"2.0","id":4711,"result":{}}',
+}
+
+
+@pytest.mark.parametrize("flood", list(FLOODS))
+async def test_a_server_that_never_stops_talking_leaves_the_loop_to_others(neighbour: McpSource, flood: str) -> None:
+    program = (
+        "import threading\n"
+        "peer = Peer({'eras': ['legacy']}); line = (sys.argv[1] + '\\n').encode() * 500\n"
+        "def talk():\n"
+        "    while True: os.write(1, line)\n"
+        "for text in sys.stdin:\n"
+        "    m = json.loads(text)\n"
+        "    answer = peer.handle(m, say) if 'method' in m else None\n"
+        "    if answer and threading.active_count() == 1: say(answer)\n"
+        "    if m.get('method') == 'tools/list' and threading.active_count() == 1:\n"
+        "        threading.Thread(target=talk, daemon=True).start()\n"
+    )
+    async with ready(McpServer("loud", python(program, FLOODS[flood]))):
+        slow: list[float] = []
+        for n in range(50):
+            began = time.monotonic()
+            assert await call(neighbour, n=n) == {"n": n}
+            slow.append(time.monotonic() - began)
+        assert sorted(slow)[25] < 0.05
 
 
 # HTTP

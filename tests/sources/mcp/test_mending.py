@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp_types import methods
 
@@ -62,6 +62,7 @@ METHODS = {
 
 @pytest.mark.parametrize("method", list(METHODS))
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+@settings(max_examples=40)
 @given(parts=st.lists(PART | JSON, max_size=4), rest=st.dictionaries(st.text(max_size=8), JSON, max_size=3))
 def test_whatever_a_server_answers_the_sdk_takes_what_is_left(method: str, version: str, parts: Any, rest: Any) -> None:
     answer: dict[str, Any] = {**rest, METHODS[method]: parts}

@@ -46,6 +46,10 @@ log = logging.getLogger("anykit.sources.mcp")
 
 LARGE = 256 * 1024
 """Bytes of a message that is read in a thread."""
+BREATH = 32
+"""Messages that nobody asked for, or lines of noise, between two pauses."""
+PAUSE = 0.005
+"""Seconds of such a pause: a server that never stops talking leaves the loop to others."""
 LAST_WORDS = 2.0
 """Seconds that telling a server of a cancellation may take."""
 VERSION_HEADER = "mcp-protocol-version"
@@ -69,6 +73,7 @@ class Channel(ABC):
         """Whether what is asked now is MCP 2026-07-28; the session says so with every message."""
         self._asked: dict[RequestId, str] = {}
         self._ready: deque[Delivery] = deque()
+        self._unasked = 0
 
     # for the session
 
@@ -149,13 +154,21 @@ class Channel(ABC):
             message = _message(frame)
             if isinstance(message, JSONRPCResponse | JSONRPCError):
                 answered = True
-                if message.id is not None:
-                    self._forget(message.id)
+            id = message.id if isinstance(message, JSONRPCResponse | JSONRPCError) else None
+            if id is None or self._asked.pop(id, None) is None:
+                self._unasked += 1
             self._deliver(message, context)
         return answered
 
+    async def _breathe(self) -> None:
+        """Pause now and then where the server talks unasked."""
+        if self._unasked >= BREATH:
+            self._unasked = 0
+            await asyncio.sleep(PAUSE)
+
     def _noise(self, data: bytes) -> None:
         self.noise += 1
+        self._unasked += 1
         self.last_noise = clean_text(excerpt(data), 200)
         if self.noise == 1:
             log.info("what an MCP server sent is no MCP and is skipped: %s", self.last_noise)
@@ -253,6 +266,7 @@ class LineChannel(Channel):
     async def receive(self) -> Delivery:
         """See `Channel`."""
         while not self._ready:
+            await self._breathe()
             try:
                 item = await self._transport.receive()
             except TransportClosed as closed:

@@ -156,6 +156,7 @@ class HttpChannel(Channel):
                     raise Unavailable(f"{answer.url}: {event}", sent=True)
                 if event.data:
                     yield event
+                    await self._breathe()
 
     async def _take_event(self, event: ServerEvent, context: contextvars.Context | None = None) -> bool:
         """Deliver what an event holds; whether it is an answer."""
