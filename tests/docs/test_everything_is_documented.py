@@ -39,7 +39,7 @@ def config_keys(schema: Any) -> Iterator[str]:
             yield from config_keys(value)
 
 
-VERBS = ("init", "list", "show", "configure", "call", "serve", "validate", "completion", "demo")
+VERBS = ("init", "add", "list", "show", "configure", "call", "answer", "serve", "validate", "completion", "demo")
 
 
 def sections() -> dict[str, str]:
