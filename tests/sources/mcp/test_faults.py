@@ -123,11 +123,12 @@ async def test_a_mebibyte_on_stderr_stalls_nobody_and_is_kept_in_part(neighbour:
         assert 1_000 < len(made.stderr) <= 64 * 1024 + 1
 
 
-async def test_noise_on_stdout_is_skipped_and_counted(neighbour: McpSource, era: str) -> None:
-    banner = 'Welcome!\n{"level": "info", "msg": "up"}\n[1, 2]\nnull\n'
+async def test_b030a_noise_on_stdout_is_skipped_and_counted(neighbour: McpSource, era: str) -> None:
+    """espressif/esp-idf#19087: what a server prints to stdout corrupts the stream."""
+    banner = 'Server started...\n\n42\n[db] connected\n{"level": "info", "msg": "up"}\n[1, 2]\nnull\n'
     async with ready(stdio(era, banner=banner)) as made:
         assert await call(made, a=1) == {"a": 1}
-        assert made.state.detail["noise"] == 4
+        assert made.state.detail["noise"] == 6
 
 
 async def test_one_deaf_to_signals_is_gone_with_its_grandchild(neighbour: McpSource, era: str, tmp_path: Path) -> None:

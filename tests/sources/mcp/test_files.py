@@ -177,6 +177,7 @@ def test_credentials_are_read_in_every_spelling(entry: Any, token: str, oauth: A
     assert server.token == token
     found = server.oauth
     assert (None if found is None else (found.grant, found.client_id, found.scope)) == oauth
+    assert server.login is (entry.get("oauth") is not False)
     assert "s3cret" not in repr(server)
 
 

@@ -263,6 +263,33 @@ async def test_b035_a_change_is_listed_anew_as_a_whole(connected: Serve) -> None
         assert len(peer.calls("tools/list")) - before <= 3
 
 
+async def test_b035_a_change_while_a_list_is_under_way_is_listed_once_more(connected: Serve) -> None:
+    """livekit/agents#5604: a change that comes while the list is on its way is lost."""
+    peer = Peer({"tools": [{"name": "a", "inputSchema": OBJECT}]})
+    release = asyncio.Event()
+    held: list[dict[str, Any]] = []
+
+    async def before(request: Any, reply: Any) -> bool:
+        if request.message.get("method") != "tools/list" or held:
+            return False
+        held.append(peer.handle(request.message, print) or {})  # what was there when it was asked
+        await release.wait()
+        await reply.json(held[0])
+        return True
+
+    async with connected(peer) as (made, web):
+        await eventually(lambda: bool(web.streams or web.subscriptions))
+        web.before = before
+        notification = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+        peer.tools = [{"name": "b", "inputSchema": OBJECT}]
+        await web.push(notification)
+        await eventually(lambda: bool(held))
+        peer.tools = [{"name": "c", "inputSchema": OBJECT}]
+        await web.push(notification)
+        release.set()
+        await when(made, lambda: names(made) == ["c"])
+
+
 async def test_a_list_that_did_not_change_keeps_its_tools(connected: Serve) -> None:
     peer = Peer()
     async with connected(peer) as (made, web):

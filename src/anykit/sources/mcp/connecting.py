@@ -173,11 +173,12 @@ class Connector:
         return self._credentials
 
     def _made_credentials(self) -> Credentials:
-        if self._server.oauth is None and (self._vault is None or self._server.credentials):
-            return Fixed(self._server.token)
+        server = self._server
+        if server.oauth is None and (self._vault is None or server.credentials or not server.login):
+            return Fixed(server.token)
         from .oauth import OAuthCredentials  # noqa: PLC0415 - the SDK's, loaded by now
 
-        return OAuthCredentials(self._server, self._vault or Forgetful())
+        return OAuthCredentials(server, self._vault or Forgetful())
 
     async def _session(self, stack: AsyncExitStack, channel: Channel, era: Era) -> McpLink:
         from .link import open_session  # noqa: PLC0415 - loaded by now

@@ -74,7 +74,7 @@ def refusal(server: McpServer, status: int, headers: Mapping[str, str]) -> Refus
                 needs="login",
             )
         return Refused(f"{where}: these credentials may not use it{said}", status=status, needs="permission")
-    if server.oauth is not None or (not server.credentials and _wants_login(headers)):
+    if server.oauth is not None or (server.login and not server.credentials and _wants_login(headers)):
         return Refused(
             f"{where}: it wants a login{said}; run: anykit login {server.name}", status=status, needs="login"
         )

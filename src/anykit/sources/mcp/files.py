@@ -387,8 +387,8 @@ class _Reader:
             value = given.get(key)
             if isinstance(value, str):
                 return {"oauth": OAuth()} if value.lower() == "oauth" else {"token": self._text(value, key)}
-            if value is True:
-                return {"oauth": OAuth()}
+            if isinstance(value, bool):
+                return {"oauth": OAuth()} if value else {"login": False}
             if isinstance(value, dict):
                 return {"oauth": self._oauth(cast(JsonObject, value), key)}
         return {}

@@ -129,7 +129,7 @@ def server_of(config: Any, opening: Opening) -> McpServer:
     command: Any = given("command")
     entry: dict[str, Any] = {}
     for key in ("headers", "oauth", "era", "transport", "required"):
-        if given(key):
+        if given(key) or (key == "oauth" and given(key) is False):
             entry[key] = given(key)
     token: Any = given("token")
     if token is not None:

@@ -77,6 +77,8 @@ class McpServer:
     token: str = field(default="", repr=False)
     """Sent as a bearer token."""
     oauth: OAuth | None = None
+    login: bool = True
+    """Whether a token that somebody logged in for is used, where nothing else is given."""
     era: Era = "auto"
     connect_timeout: float = CONNECT_TIMEOUT
     call_timeout: float | None = None
