@@ -249,6 +249,7 @@ class Lines:
     async def shake_hands(self, version: str = LEGACY, capabilities: Fields | None = None) -> Fields:
         answer = await self.ask(initialize("init", version, capabilities))
         await self.say(notification("notifications/initialized"))
+        await self.result("ping")  # it has been heard
         return answer["result"]
 
     def notifications(self, method: str) -> list[Fields]:

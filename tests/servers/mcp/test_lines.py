@@ -27,6 +27,7 @@ from servers.mcp.peers import (
     notification,
     request,
     shaken,
+    until,
 )
 
 pytestmark = pytest.mark.anyio
@@ -458,9 +459,24 @@ async def test_a_flood_of_requests_is_refused_and_the_connection_lives() -> None
 
 
 async def test_a_client_that_says_too_much_a_second_is_told_so() -> None:
-    async with shaken(add, limits=Limits(rate=1.0)) as (client, _):
-        answers = [await client.ask(request(id, "ping")) for id in range(5)]
+    async with shaken(add, limits=Limits(rate=3.0)) as (client, _):
+        answers = [await client.ask(request(id, "ping")) for id in range(20)]
         refused = [one["error"] for one in answers if "error" in one]
         assert refused
         assert refused[0]["code"] == -32000
         assert refused[0]["data"] == {"retryable": True}
+
+
+@pytest.mark.parametrize("cancelled", [1, "1"])
+async def test_b073_cancelling_one_does_not_cancel_the_other_that_looks_alike(cancelled: Any) -> None:
+    """modelcontextprotocol/python-sdk#961."""
+    slow = Slow()
+    async with shaken(slow.tool()) as (client, _):
+        for id in (1, "1"):
+            await client.say(call(id, "slow"))
+        await until(lambda: slow.runs == 2)
+        await client.say(notification("notifications/cancelled", requestId=cancelled))
+        await until(lambda: slow.cancelled == 1)
+        slow.release.set()
+        other = "1" if cancelled == 1 else 1
+        assert (await client.answer(other))["result"]["content"][0]["text"] == "slept"

@@ -13,6 +13,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 
 import mcp_types as types
@@ -55,6 +56,7 @@ from .configuring import Desk
 from .definitions import Offered, offered
 from .jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from .questions import Abilities, Request, Unaskable, answer_of, askable, requests_of
+from .streams import bare
 from .telling import Switch, Teller
 from .view import LEVELS, Level, News, Proposing, View, Watch, spawn, watch_resource
 
@@ -519,7 +521,7 @@ class Face:
         self._listens.add(listening)
         try:
             await bus.start(params.notifications)
-            return await listening(context, params)
+            return await listening(replace(context, request_id=bare(context.request_id)), params)
         finally:
             self._listens.discard(listening)
             bus.stop()

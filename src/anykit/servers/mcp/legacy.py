@@ -21,7 +21,7 @@ from .bench import Limits
 from .face import Face
 from .jsonrpc import INVALID_REQUEST, Id, Incoming, Refused, encode
 from .replies import Reply
-from .streams import Reader, Writer, from_json, to_json
+from .streams import Reader, Writer, bare, from_json, to_json
 from .view import View
 
 log = logging.getLogger("anykit.mcp")
@@ -146,11 +146,12 @@ class LegacySession:
         message = item.message
         line = encode(to_json(message))
         if isinstance(message, JSONRPCResponse | JSONRPCError):
-            if message.id is not None and (reply := self._open.pop((type(message.id), message.id), None)) is not None:
+            id = bare(message.id)
+            if id is not None and (reply := self._open.pop((type(id), id), None)) is not None:
                 reply.finish(line)
             return
         metadata = item.metadata
-        related = metadata.related_request_id if isinstance(metadata, ServerMessageMetadata) else None
+        related = bare(metadata.related_request_id) if isinstance(metadata, ServerMessageMetadata) else None
         asks = isinstance(message, JSONRPCRequest)
         if related is None:
             self.standalone.say(line)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Self
+from typing import Final, Self, TypeVar
 
 import anyio
 from mcp.shared.message import SessionMessage
@@ -16,6 +17,7 @@ from anykit.capabilities import JsonObject
 
 from .jsonrpc import Incoming
 
+T = TypeVar("T")
 Send = Callable[[SessionMessage], Awaitable[None]]
 
 
@@ -102,15 +104,37 @@ class Writer:
         return None
 
 
+_MARK: Final = f"{secrets.token_hex(8)}:"
+
+
+def marked(id: T) -> T | str:
+    """An id as the SDK is given it, which takes "1" and 1 for the same request: such texts get a mark."""
+    if not isinstance(id, str):
+        return id
+    try:
+        int(id)
+    except ValueError:
+        return id
+    return _MARK + id
+
+
+def bare(id: T) -> T | str:
+    """The client's own id for one of the SDK's."""
+    return id.removeprefix(_MARK) if isinstance(id, str) else id
+
+
 def from_json(incoming: Incoming) -> JSONRPCMessage | None:
     """A message as the SDK takes it; None for a response that is none."""
     message = incoming.message
     match incoming.kind:
         case "request":
             assert incoming.id is not None
-            return JSONRPCRequest(jsonrpc="2.0", id=incoming.id, method=incoming.method, params=incoming.params)
+            return JSONRPCRequest(jsonrpc="2.0", id=marked(incoming.id), method=incoming.method, params=incoming.params)
         case "notification":
-            return JSONRPCNotification(jsonrpc="2.0", method=incoming.method, params=incoming.params)
+            params = incoming.params
+            if incoming.method == "notifications/cancelled" and params is not None and "requestId" in params:
+                params = {**params, "requestId": marked(params["requestId"])}
+            return JSONRPCNotification(jsonrpc="2.0", method=incoming.method, params=params)
         case "response":
             try:
                 if "error" in message:
@@ -133,10 +157,10 @@ def to_json(message: JSONRPCMessage) -> JsonObject:
             if message.params is not None:
                 plain["params"] = message.params
         case JSONRPCResponse():
-            plain |= {"id": message.id, "result": message.result}
+            plain |= {"id": bare(message.id), "result": message.result}
         case JSONRPCError():
             error: JsonObject = {"code": message.error.code, "message": message.error.message}
             if message.error.data is not None:
                 error["data"] = message.error.data
-            plain |= {"id": message.id, "error": error}
+            plain |= {"id": bare(message.id), "error": error}
     return plain

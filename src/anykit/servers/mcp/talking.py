@@ -18,7 +18,7 @@ from anykit.transports import LineTransport, Oversized, TransportClosed
 from .bench import Bench, Gate, Limits
 from .face import Face
 from .jsonrpc import BUSY, INVALID_REQUEST, Id, Incoming, Refused, encode, read
-from .streams import Reader, Writer, from_json, to_json
+from .streams import Reader, Writer, bare, from_json, to_json
 from .view import View
 
 log = logging.getLogger("anykit.mcp")
@@ -153,7 +153,7 @@ class Talk:
         message = item.message
         await self._write(encode(to_json(message)))
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
-            self._done((type(message.id), message.id))
+            self._done((type(message.id), bare(message.id)))
 
     async def _write(self, line: bytes) -> None:
         try:

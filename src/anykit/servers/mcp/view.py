@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from anykit.capabilities import JsonObject
+from anykit.capabilities import InvalidInput, JsonObject
 from anykit.runtime import CatalogChanged, Change, Session, ToolkitEvent
 
 from . import toolkits
@@ -132,6 +132,8 @@ class View:
 async def watch_resource(session: Session, uri: str, callback: Callable[[str], None]) -> Callable[[], None]:
     """Call back on each change of a resource, a toolkit's state among them. Raises `InvalidInput`."""
     if uri.startswith(toolkits.PREFIX):
+        if toolkits.read(session, uri) is None:
+            raise InvalidInput(f"no toolkit at {uri[:512]!r}")
 
         def heard(change: Change) -> None:
             if isinstance(change, ToolkitEvent) and toolkits.uri_of(change.toolkit) == uri and change.kind == "status":
@@ -154,14 +156,16 @@ class Watch:
         self._session = session
         self._tell = tell
         self._unsubscribe: Callable[[], None] | None = None
-        self._before: dict[str, object] = {}
+        self._before: Mapping[str, object] = {}
         self._looking: asyncio.Task[None] | None = None
         self._again = False
 
     async def start(self) -> None:
         """Look at the lists as they are, then wait for changes."""
         self._unsubscribe = self._session.subscribe(self._changed)
-        self._before = await self._lists()
+        before = await self._lists()
+        # What changed meanwhile may be in there already, and not in what the client was given: all is told then.
+        self._before = dict.fromkeys(before) if self._again else before
         if self._again:
             self._looking = spawn(self._look(), "mcp changes")
 
