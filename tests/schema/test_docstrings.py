@@ -141,3 +141,7 @@ def test_no_docstring_ever_raises(lines: list[str]) -> None:
     read = read_docstring(text)
     assert len(read.description) <= len(text.expandtabs())
     assert all(value and value == " ".join(value.split()) for value in read.parameters.values())
+
+
+def test_line_breaks_of_windows_make_no_difference() -> None:
+    assert read_docstring(GOOGLE.replace("\n", "\r\n")) == read_docstring(GOOGLE)

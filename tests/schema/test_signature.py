@@ -677,4 +677,4 @@ def test_plain_types_have_the_schema_that_pydantic_gives_them(hint: Any) -> None
     described = describe(f)
     expected = TypeAdapter(hint).json_schema()
     assert described.input_schema["properties"]["x"] == expected
-    assert described.output_schema == (None if hint in (Any, object) else expected)
+    assert described.output_schema == (expected or None)  # what promises nothing has none

@@ -30,7 +30,7 @@ from anykit.capabilities import (
     Suspension,
     TextPart,
 )
-from anykit.tools import UnsendableResult, cut, jsonable, result_of, text_of, tool_result
+from anykit.tools import ToolError, ToolResult, UnsendableResult, cut, jsonable, result_of, text_of, tool_result
 
 
 class Colour(Enum):
@@ -214,3 +214,26 @@ def test_every_outcome_but_completed_is_an_error() -> None:
 
 def test_keys_that_are_no_strings_become_json_keys() -> None:
     assert jsonable({2: "a", None: "b", dt.date(2026, 1, 2): "c"}) == {"2": "a", "null": "b", "2026-01-02": "c"}
+
+
+def test_a_tool_result_says_itself() -> None:
+    said = result_of(ToolResult("done", structured={"rows": 2}, metadata={"took": 3}))
+    assert (said.text, said.structured, said.metadata) == ("done", {"rows": 2}, {"took": 3})
+    assert result_of(ToolResult("done")).structured == "done"
+    picture = ImagePart(data=b"x", media_type="image/png")
+    assert result_of(ToolResult("a picture", content=(picture,))).content == (picture,)
+    with pytest.raises(ToolError, match="no such row"):
+        result_of(ToolResult("no such row", is_error=True))
+
+
+def test_views_ranges_and_memory_are_sent_as_what_they_hold() -> None:
+    assert result_of({"a": 1, "b": 2}.keys()).structured == ["a", "b"]
+    assert result_of({"a": 1}.items()).structured == [["a", 1]]
+    assert result_of(range(3)).structured == [0, 1, 2]
+    assert result_of(memoryview(b"hi")).content == (BlobPart(data=b"hi"),)
+    assert result_of({"raw": memoryview(b"hi")}).structured == {"raw": "aGk="}
+
+
+def test_an_embedded_text_with_half_a_character_is_refused() -> None:
+    with pytest.raises(UnsendableResult, match="/content/0"):
+        result_of(EmbeddedResource(uri="x:1", text="\ud83d"))

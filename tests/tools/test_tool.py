@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import functools
+import itertools
 import logging
-from collections.abc import Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from anykit.capabilities import (
     CapabilityContext,
@@ -383,3 +388,100 @@ async def test_b070_integers_of_any_size_pass_exactly() -> None:
     assert isinstance(whole.structured, int)
     assert (await same.execute({"n": True})).is_error
     assert (await same.execute({"n": float("inf")})).is_error
+
+
+async def test_a_tool_error_of_a_task_group_reaches_the_model() -> None:
+    @tool
+    async def refuses() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.sleep(0))
+            raise ToolError("no such room", structured={"room": 7})
+
+    result = await refuses.execute({})
+
+    assert result.is_error
+    assert result.output == "no such room"
+    assert result.structured == {"room": 7}
+
+
+async def test_a_tool_error_carries_nothing_that_no_wire_takes() -> None:
+    @tool
+    def refuses(number: float) -> None:
+        raise ToolError("half \ud83d, whole \ud83d\ude00", structured={"at": number})
+
+    told = await refuses.execute({"number": 1.5})
+    assert told.output == "half \ufffd, whole \U0001f600"
+    assert told.structured == {"at": 1.5}
+
+    @tool
+    def counts() -> None:
+        raise ToolError("it is too much", structured={"at": [float("inf")]})
+
+    told = await counts.execute({})
+    assert told.is_error
+    assert told.structured is None
+    assert told.output.startswith("it is too much")
+    assert "/at/0" in told.output
+
+
+async def test_every_fault_is_told_at_once_whoever_finds_it() -> None:
+    @tool
+    def book(day: dt.date, at: dt.time, seats: int, key: SecretStr) -> str:
+        return "booked"
+
+    result = await book.execute({"day": "x", "at": "y", "seats": "many", "key": 5, "extra": 1})
+
+    assert {fault["path"] for fault in result.metadata["detail"]["errors"]} == {
+        "/day",
+        "/at",
+        "/seats",
+        "/key",
+        "/extra",
+    }
+
+
+async def test_a_generator_runs_in_the_thread_of_its_tool() -> None:
+    threads: list[threading.Thread] = []
+
+    @tool
+    def counts(to: int) -> Iterator[int]:
+        for number in range(to):
+            threads.append(threading.current_thread())
+            yield number
+
+    @tool
+    async def counts_too(to: int) -> AsyncIterator[int]:
+        for number in range(to):
+            yield number
+
+    assert (await counts.execute({"to": 3})).structured == [0, 1, 2]
+    assert threading.current_thread() not in threads
+    assert (await counts_too.execute({"to": 3})).structured == [0, 1, 2]
+
+
+async def test_an_iterator_without_an_end_is_an_error() -> None:
+    @tool
+    def forever() -> Iterator[int]:
+        return itertools.count()
+
+    @tool
+    async def forever_too() -> AsyncIterator[int]:
+        while True:
+            yield 1
+
+    for endless in (forever, forever_too):
+        result = await endless.execute({})
+        assert result.code == "invalid_output"
+        assert "more than 100000 items" in result.output
+
+
+async def test_a_class_as_a_tool_promises_its_instances() -> None:
+    @dataclass
+    class Room:
+        number: int
+        beds: int = 2
+
+    result = await tool(Room).execute({"number": 7})
+
+    assert not result.is_error
+    assert result.structured == {"number": 7, "beds": 2}

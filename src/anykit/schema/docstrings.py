@@ -39,7 +39,7 @@ def read_docstring(text: str | None) -> Documentation:
     """Read a docstring in any of the styles; one that is in none is all description."""
     if not text or not text.strip():
         return Documentation()
-    text = inspect.cleandoc(text).strip()
+    text = inspect.cleandoc(text.replace("\r\n", "\n")).strip()
     firsts = {style: found.start() for style, found in _found(text).items() if found is not None}
     if not firsts:
         return Documentation(text)

@@ -156,6 +156,16 @@ class FunctionSchema:
                 named[parameter.python_name] = value
         return positional, named
 
+    def further_faults(self, arguments: object, faults: Sequence[Fault]) -> list[Fault]:
+        """What only the types know of the arguments in which the schema found no fault, where it found some in others."""
+        if not is_json(arguments) or not isinstance(arguments, dict):
+            return []
+        given = cast(JsonObject, arguments)
+        found = {fault["path"].split("/")[1] for fault in faults if fault["path"]}
+        return self._type_faults(
+            {name: value for name, value in given.items() if pointer((name,)).removeprefix("/") not in found}
+        )
+
     def _faults(self, arguments: object) -> list[Fault]:
         """Every fault of arguments that could not be bound."""
         if not isinstance(arguments, dict):
@@ -166,12 +176,8 @@ class FunctionSchema:
             for name in self._by_name
             if name in self._required and name not in given
         ]
-        document = Document(self.input_schema)
-        secrets = Secrets(document)
-        hidden = list(secrets.texts(given)) if is_json(given) else []
-        for name, value in given.items():
-            parameter = self._by_name.get(name)
-            if parameter is None:
+        for name in given:
+            if name not in self._by_name:
                 allowed = list(self._by_name)
                 faults.append(
                     {
@@ -180,7 +186,16 @@ class FunctionSchema:
                         f"{nearest(str(name), allowed)}",
                     }
                 )
-            elif parameter.convert is not None:
+        return [*faults, *self._type_faults(given)]
+
+    def _type_faults(self, given: JsonObject) -> list[Fault]:
+        """What the parameters' types find wrong with their values."""
+        secrets = Secrets(Document(self.input_schema))
+        hidden = list(secrets.texts(given)) if is_json(given) else []
+        faults: list[Fault] = []
+        for name, value in given.items():
+            parameter = self._by_name.get(name)
+            if parameter is not None and parameter.convert is not None:
                 faults += _conversion_faults(name, value, parameter.convert, secrets, hidden)
         return faults
 
@@ -395,7 +410,7 @@ class _Reading:
         return {**schema, "$defs": definitions} if definitions else schema
 
     def _output_schema(self) -> JsonObject | None:
-        annotation = self._signature.return_annotation
+        annotation = self._fn if inspect.isclass(self._fn) else self._signature.return_annotation
         if annotation is _EMPTY:
             return None
         hint = awaited(self._resolve("return", annotation))

@@ -7,8 +7,10 @@ date, time, UUID, ...    ISO 8601, strings; Decimal is a string
 set, frozenset           a sorted array
 dataclass, model, enum   an object, the value
 bytes                    a blob part at the top, base64 inside JSON
+a generator              the list of what it yields, at most 100,000 items
 a content part           itself; a list of parts, or of parts and strings, keeps its order
 InvocableResult          itself
+ToolResult               what it says; one that is an error fails the call
 NaN, Infinity, a lone surrogate, anything else     an error that names the place; never on a wire
 """
 
@@ -18,7 +20,7 @@ import base64
 import dataclasses
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass, field
 from datetime import date, time
 from decimal import Decimal
@@ -49,13 +51,15 @@ from anykit.capabilities import (
     TextPart,
 )
 
-from .errors import UnsendableResult
+from .errors import ToolError, UnsendableResult
 
 PARTS = (TextPart, ImagePart, AudioPart, BlobPart, ResourceLink, EmbeddedResource, StructuredPart)
 DEPTH = 128
 """How deep a result may nest."""
 _PLAIN = frozenset({str, int, float, bool, type(None), dict})
 """Types that hold no parts: most results."""
+MAX_ITEMS = 100_000
+"""Items of an iterator."""
 OUTPUT_LIMIT = 1024 * 1024
 """Bytes of text that reach a model, where the tool says nothing else."""
 
@@ -134,6 +138,11 @@ def _other(value: object, path: str, depth: int) -> Json:
             return str(value)
         case bytes() | bytearray():
             return base64.b64encode(value).decode("ascii")
+        case memoryview():
+            return base64.b64encode(cast("memoryview[int]", value).tobytes()).decode("ascii")
+        case KeysView() | ValuesView() | ItemsView() | range() | Iterator():
+            items = cast(Iterable[object], value)
+            return [jsonable(item, f"{path}/{index}", depth + 1) for index, item in enumerate(_bounded(items))]
         case _:
             pass
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -145,6 +154,31 @@ def _other(value: object, path: str, depth: int) -> Json:
         where = path or "the root"
         raise UnsendableResult(f"a {type(value).__name__} at {where} of the result cannot be sent as JSON") from error
     return jsonable(plain, path, depth + 1)
+
+
+def _bounded(items: Iterable[object]) -> Iterator[object]:
+    """The items, of which an iterator may have without end."""
+    for count, item in enumerate(items):
+        if count >= MAX_ITEMS:
+            raise UnsendableResult(f"an iterator of the result has more than {MAX_ITEMS} items")
+        yield item
+
+
+async def collected(items: AsyncIterator[object]) -> list[object]:
+    """All that an asynchronous generator yields. Raises `UnsendableResult` where that does not end."""
+    found: list[object] = []
+    async for item in items:
+        if len(found) >= MAX_ITEMS:
+            raise UnsendableResult(f"an iterator of the result has more than {MAX_ITEMS} items")
+        found.append(item)
+    return found
+
+
+def sendable(text: str) -> str:
+    """The text without lone surrogates, which no wire carries."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _text(value: str, path: str) -> str:
@@ -195,16 +229,34 @@ def result_of(value: object) -> InvocableResult:
         return InvocableResult(text=plain if type(plain) is str else to_json(plain), structured=plain)
     if isinstance(value, InvocableResult):
         return checked(value)
+    if isinstance(value, ToolResult):
+        return _of_tool_result(value)
     if isinstance(value, PARTS):
         return checked(InvocableResult(content=(value,)))
     if isinstance(value, bytes | bytearray):
         return InvocableResult(content=(BlobPart(data=bytes(value)),))
+    if isinstance(value, memoryview):
+        return InvocableResult(content=(BlobPart(data=cast("memoryview[int]", value).tobytes()),))
     if isinstance(value, list | tuple):
         items = cast("list[object]", value)
         if any(isinstance(item, PARTS) for item in items):
             return checked(InvocableResult(content=tuple(_part(item, i) for i, item in enumerate(items))))
     plain = jsonable(cast(object, value))
     return InvocableResult(text=plain if type(plain) is str else to_json(plain), structured=plain)
+
+
+def _of_tool_result(value: ToolResult) -> InvocableResult:
+    """What a tool says in its caller's words. Raises `ToolError` where it says that it failed."""
+    if value.is_error:
+        raise ToolError(value.output, structured=value.structured)
+    fields: dict[str, Any] = {"metadata": dict(value.metadata)}
+    if value.content:
+        fields["content"] = value.content
+    else:
+        fields["text"] = value.output
+    if value.structured is not None or not value.content:
+        fields["structured"] = value.output if value.structured is None else value.structured
+    return checked(InvocableResult(**fields))
 
 
 def _part(item: object, index: int) -> ContentPart:
@@ -222,8 +274,8 @@ def checked(result: InvocableResult) -> InvocableResult:
     if result.text is not None:
         _text(result.text, "/text")
     for index, part in enumerate(result.content):
-        if isinstance(part, TextPart):
-            _text(part.text, f"/content/{index}")
+        if isinstance(part, TextPart | EmbeddedResource):
+            _text(part.text or "", f"/content/{index}")
         elif isinstance(part, StructuredPart):
             jsonable(part.value, f"/content/{index}")
     if result.has_structured:
@@ -273,7 +325,7 @@ def _says(lines: list[str], structured: Json) -> bool:
     MCP wraps what is no object as `{"result": ...}`; its text says what is inside.
     """
     inside: object = structured
-    if isinstance(structured, dict) and structured.keys() == {"result"}:  # pyright: ignore[reportUnknownMemberType]
+    if isinstance(structured, dict) and structured.keys() == {"result"}:
         inside = cast("dict[str, object]", structured)["result"]
     for line in lines:
         if line in (structured, inside):

@@ -11,7 +11,7 @@ import inspect
 import logging
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 from anykit.capabilities import (
@@ -20,6 +20,7 @@ from anykit.capabilities import (
     Completed,
     ExecutionFailed,
     Failed,
+    Fault,
     InvalidInput,
     Invocable,
     InvocableRequest,
@@ -34,9 +35,9 @@ from anykit.capabilities import (
 from anykit.capabilities import outcomes as codes
 from anykit.schema import FunctionSchema, SchemaError, Validator, compile_schema, describe
 
-from .errors import Busy, ToolError, UnsendableResult
+from .errors import Busy, ToolError, UnsendableResult, being_cancelled
 from .permissions import PermissionRequest
-from .results import OUTPUT_LIMIT, ToolResult, checked, result_of, tool_result
+from .results import OUTPUT_LIMIT, ToolResult, checked, collected, jsonable, result_of, sendable, tool_result
 from .threads import PER_TOOL, SHARED
 
 log = logging.getLogger("anykit.tools")
@@ -173,6 +174,10 @@ class Tool:
             self._output = compile_schema(self._spec.output_schema)
         return self._output
 
+    def further_faults(self, arguments: object, faults: Sequence[Fault]) -> list[Fault]:
+        """What is wrong with the arguments beside the schema's `faults`, so that a caller learns of all at once."""
+        return []
+
     def preflight(self, request: InvocableRequest) -> Sequence[PermissionRequest]:
         """What this call is about to touch; asked before it runs, judged by the policy."""
         return ()
@@ -214,7 +219,7 @@ def check_arguments(tool: Tool, arguments: object) -> Failed | None:
     faults = validator.faults(arguments)
     if not faults:
         return None
-    return invalid_arguments(tool, faults)
+    return invalid_arguments(tool, [*faults, *tool.further_faults(arguments, faults)])
 
 
 def invalid_arguments(tool: Tool, faults: Sequence[Any], message: str = "") -> Failed:
@@ -257,12 +262,7 @@ async def attempt(
         else:
             returned = await tool.invoke_on(instance, request, context)
     except ToolError as error:
-        return Failed(
-            codes.EXECUTION_FAILED,
-            error.message or f"{tool.name} failed",
-            retryable=repeatable(tool),
-            result=None if error.structured is None else InvocableResult(structured=error.structured),
-        )
+        return _told(tool, error)
     except InvalidInput as error:
         return invalid_arguments(tool, error.errors, error.message)
     except Busy as error:
@@ -275,15 +275,40 @@ async def attempt(
         return Failed(error.code, error.message, error.retryable, error.detail, error.result)
     except UnsendableResult as error:
         return Failed(codes.INVALID_OUTPUT, f"{tool.name} returned what cannot be sent: {error}")
-    except Exception:
-        return _broken(tool)
-    except (SystemExit, asyncio.CancelledError):
+    except Exception as error:
+        told = _only_told(error)
+        return _broken(tool) if told is None else _told(tool, told)
+    except SystemExit:
+        return _broken(tool)  # it ends the call, not the process
+    except asyncio.CancelledError:
         if being_cancelled():
             raise
-        return _broken(tool)  # the tool's own doing: it ends the call, neither the process nor the task
+        return _broken(tool)  # the tool's own doing
     if isinstance(returned, Suspension):
         return Suspended(returned)
     return _as_promised(tool, returned)
+
+
+def _only_told(error: Exception) -> ToolError | None:
+    """The one `ToolError` of a task group that failed with nothing else."""
+    while isinstance(error, ExceptionGroup):
+        inside = cast("ExceptionGroup[Exception]", error).exceptions
+        if len(inside) != 1:
+            return None
+        error = inside[0]
+    return error if isinstance(error, ToolError) else None
+
+
+def _told(tool: Tool, error: ToolError) -> Failed:
+    """The failure that a tool tells of; what JSON cannot carry is not sent."""
+    message = sendable(error.message) or f"{tool.name} failed"
+    result: InvocableResult | None = None
+    if error.structured is not None:
+        try:
+            result = InvocableResult(structured=jsonable(error.structured))
+        except UnsendableResult as unsendable:
+            message = f"{message} [the data beside it cannot be sent: {unsendable}]"
+    return Failed(codes.EXECUTION_FAILED, message, retryable=repeatable(tool), result=result)
 
 
 def _broken(tool: Tool) -> Failed:
@@ -393,6 +418,10 @@ class FunctionTool(Tool, Generic[P, R]):
         """What `touches` says."""
         return () if self._touches is None else self._touches(request.input)
 
+    def further_faults(self, arguments: object, faults: Sequence[Fault]) -> list[Fault]:
+        """What only the types know, of the parameters that the schema finds nothing wrong with."""
+        return self.signature.further_faults(arguments, faults)
+
     @property
     def uses_context(self) -> bool:
         """Only a function with a parameter for it does."""
@@ -430,15 +459,33 @@ class FunctionTool(Tool, Generic[P, R]):
         if user is not None:
             user.enter()
         value = await SHARED.run(
-            functools.partial(cast(Any, self.function), *args, **kwargs),
+            functools.partial(self._in_thread, args, kwargs),
             key=self.function,
             limit=self._spec.concurrency,
             done=None if user is None else user.leave,
             on_the_spot=user is None and self.signature.context_parameter is None,
         )
-        if inspect.isawaitable(value):  # a plain function around a coroutine function
-            value = await value
-        return result_of(value)
+        if isinstance(value, InvocableResult):
+            return value
+        if user is None:
+            return result_of(await _arrived(value))
+        user.enter()
+        try:
+            return result_of(await _arrived(value))
+        finally:
+            user.leave()
+
+    def _in_thread(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Call the function and make its result, so that the loop waits for neither."""
+        value: Any = cast(Any, self.function)(*args, **kwargs)
+        if not inspect.isawaitable(cast(object, value)) and not isinstance(cast(object, value), AsyncIterator):
+            value = result_of(value)
+        return value
+
+
+async def _arrived(value: Any) -> Any:
+    """What a plain function around a coroutine function gives in the end, or an asynchronous generator."""
+    return await collected(cast("AsyncIterator[object]", value)) if isinstance(value, AsyncIterator) else await value
 
 
 class LiftedTool(Tool):
@@ -457,6 +504,10 @@ class LiftedTool(Tool):
     def may_ask(self) -> bool:
         """As the wrapped one."""
         return not isinstance(self.invocable, Tool) or self.invocable.may_ask
+
+    def further_faults(self, arguments: object, faults: Sequence[Fault]) -> list[Fault]:
+        """The wrapped tool's own, where it is one."""
+        return self.invocable.further_faults(arguments, faults) if isinstance(self.invocable, Tool) else []
 
     def preflight(self, request: InvocableRequest) -> Sequence[PermissionRequest]:
         """The wrapped tool's own, where it is one."""
