@@ -2,8 +2,7 @@
 
 Channel
 ├── LineChannel           a child's stdin and stdout, or any other transport of lines
-├── StreamableHttp        a POST a message (http.py)
-└── EventStream           HTTP+SSE of 2024-11-05 (http.py)
+└── HttpChannel           either HTTP transport (http.py)
 
 Imports the SDK; comes in with `session.py`.
 """

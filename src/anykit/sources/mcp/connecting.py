@@ -20,7 +20,8 @@ from .vault import Forgetful, Vault
 
 if TYPE_CHECKING:
     from .channel import Channel
-    from .link import McpLink, Watcher
+    from .link import McpLink
+    from .listening import Watcher
 
 
 @functools.cache
@@ -152,7 +153,8 @@ class Connector:
         return ["http", "sse"]
 
     async def _http(self, stack: AsyncExitStack, transport: Transport) -> Channel:
-        from .http import EventStream, StreamableHttp  # noqa: PLC0415 - loaded by now
+        from .event_stream import EventStream  # noqa: PLC0415 - loaded by now
+        from .streamable import StreamableHttp  # noqa: PLC0415 - loaded by now
 
         server = self._server
         client = HttpClient(guard=server.guard, headers=server.headers, connect_timeout=server.connect_timeout)

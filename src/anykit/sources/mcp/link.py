@@ -11,27 +11,22 @@ import functools
 import importlib.metadata
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar, cast
 
 import mcp_types as types
-from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, Subscription, listen
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
 from pydantic import TypeAdapter
 
 from anykit.capabilities import (
-    Answer,
     CapabilityContext,
     CapabilityError,
-    ExecutionFailed,
     InvocableResult,
     InvocableSpec,
     JsonObject,
     Log,
-    LogLevel,
     Progress,
     PromptContents,
     PromptDescriptor,
@@ -41,31 +36,26 @@ from anykit.capabilities import (
     ResourceTemplate,
     Unavailable,
 )
-from anykit.capabilities import outcomes as codes
 from anykit.sources.connection import lose
 from anykit.sources.hostile import Malformed, clean_text
 
+from .answering import Answerer
 from .calls import Call, InFlight
 from .channel import Channel
 from .http import HttpChannel
+from .listening import Listener, Watcher
 from .mending import NAMES, Report, reports_of
-from .questions import Declined, question_of, response_of
 from .rounds import Rounds
 from .servers import Era, McpServer, Offers
 from .session import Asking, Session, explained, negotiate
-from .shaping import contents_of, log_of, prompt_of, prompted_of, resource_of, result_of, spec_of, template_of
+from .shaping import contents_of, prompt_of, prompted_of, resource_of, result_of, spec_of, template_of
 
 log = logging.getLogger("anykit.sources.mcp")
 
 MAX_ITEMS = 10_000
 """Of one list; the rest is left out."""
 MAX_PAGES = 1_000
-LISTEN_SECONDS = 10.0
-"""What a server has to accept a subscription."""
 HEALTH_SECONDS = 5.0
-PAUSE = 0.5
-"""Seconds before a subscription that ended is opened anew; twice as long after each failure."""
-MAX_PAUSE = 30.0
 STATE_PAUSES = (0.05, 0.1, 0.2)
 """Seconds between rounds in which the server asks nothing, only for more time; the last is kept."""
 LOG_LEVEL: types.LoggingLevel = "info"
@@ -77,48 +67,31 @@ P = TypeVar("P")
 _RESPONSES: TypeAdapter[types.InputResponses] = TypeAdapter(types.InputResponses)
 
 
-class Watcher(Protocol):
-    """Whoever is told what a server says unasked."""
-
-    def list_changed(self, kind: str) -> None:
-        """`tools`, `resources` or `prompts` are others now."""
-        ...
-
-    def resource_updated(self, uri: str) -> None:
-        """A resource that was subscribed to, or one below it, has other contents."""
-        ...
-
-    def logged(self, level: LogLevel, text: str) -> None:
-        """A log line that belongs to no call."""
-        ...
-
-
 class McpLink:
     """See the module. `ended` is done once the server is lost; by then every request has failed with it."""
 
     def __init__(self, server: McpServer, offers: Offers, channel: Channel, watcher: Watcher) -> None:
         self.server = server
         self.flying = InFlight()
-        self._offers = offers
         self._channel = channel
         self._watcher = watcher
         self._tasks: set[asyncio.Task[None]] = set()
-        self._uris: set[str] = set()
-        self._uris_changed = asyncio.Event()
         self._doubted = asyncio.Event()
         self._doubt = ""
+        self._answerer = answerer = Answerer(server.name, offers, self.flying, watcher)
         self.session = Session(
             channel.reader,
             channel.writer,
             client_info=types.Implementation(name="anykit", version=_version()),
-            elicitation_callback=self._elicited if offers.questions else None,
-            sampling_callback=self._sampled if offers.sampler is not None else None,
-            list_roots_callback=self._roots_listed if offers.roots is not None else None,
-            logging_callback=self._logged,
+            elicitation_callback=answerer.elicited if offers.questions else None,
+            sampling_callback=answerer.sampled if offers.sampler is not None else None,
+            list_roots_callback=answerer.roots_listed if offers.roots is not None else None,
+            logging_callback=answerer.logged,
             log_level=LOG_LEVEL,
             message_handler=self._told,
         )
         self._asking = Asking(server.name, self.session, channel, self.flying)
+        self._listener = Listener(server.name, self.session, watcher)
 
     @property
     def ended(self) -> asyncio.Future[str]:
@@ -180,9 +153,9 @@ class McpLink:
         if not self.modern and self.capabilities.logging is not None:
             self._spawn(self._set_log_level(), "log-level")
         if self.modern:
-            if any(self.tells_changes(kind) for kind in ("tools", "resources", "prompts")):
-                self._spawn(self._listen_for_changes(), "listen")
-            self._spawn(self._listen_for_updates(), "updates")
+            if kinds := [kind for kind in ("tools", "resources", "prompts") if self.tells_changes(kind)]:
+                self._spawn(self._listener.hear_changes(kinds), "changes")
+            self._spawn(self._listener.hear_updates(), "updates")
 
     async def end(self) -> None:
         """Stop what runs beside the session."""
@@ -456,22 +429,10 @@ class McpLink:
             }
             ours = rounds.required(asked, result.request_state)
             for key, one in ours:
-                rounds.answers[key] = await self._answer_ourselves(one, call)
+                rounds.answers[key] = await self._answerer.answer(one, call)
             if not asked:
                 pause = next(pauses, pause)
                 await asyncio.sleep(pause)
-
-    async def _answer_ourselves(self, request: JsonObject, call: Call) -> JsonObject:
-        match request.get("method"):
-            case "roots/list" if self._offers.roots is not None:
-                return {"roots": _roots(self._offers.roots)}
-            case "sampling/createMessage" if self._offers.sampler is not None and call.context is not None:
-                with call.waiting_for_a_person():
-                    return await self._offers.sampler(dict(request.get("params") or {}), call.context)
-            case method:
-                raise ExecutionFailed(
-                    f"{self.server.name} asks for {str(method)[:60]}, which was not offered to it", code="unsupported"
-                )
 
     def _progress(self, call: Call) -> ProgressFnT:
         async def heard(progress: float, total: float | None, message: str | None) -> None:
@@ -490,29 +451,19 @@ class McpLink:
 
     async def subscribe(self, uri: str) -> None:
         """Be told when a resource changes. Raises `CapabilityError`."""
-        if uri in self._uris:
-            return
-        self._uris.add(uri)
         if self.modern:
-            self._uris_changed.set()
+            self._listener.add(uri)
             return
         request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
         try:
             await self._asking.ask(Call(), lambda: self.session.send_request(request, types.EmptyResult))
         except MCPError as error:
-            self._uris.discard(uri)
             raise explained(self.server.name, error) from None
-        except BaseException:
-            self._uris.discard(uri)
-            raise
 
     async def unsubscribe(self, uri: str) -> None:
         """Be told no more."""
-        if uri not in self._uris:
-            return
-        self._uris.discard(uri)
         if self.modern:
-            self._uris_changed.set()
+            self._listener.remove(uri)
             return
         request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
         with contextlib.suppress(MCPError, CapabilityError):
@@ -522,105 +473,10 @@ class McpLink:
         """The same, in the background."""
         self._spawn(self.unsubscribe(uri), "unsubscribe")
 
-    async def _listen_for_changes(self) -> None:
-        """One subscription to all lists that change, opened anew where it ends; there is no replay, so all is listed then."""
-        kinds = [kind for kind in ("tools", "resources", "prompts") if self.tells_changes(kind)]
-        pause = PAUSE
-        first = True
-        while True:
-            async with AsyncExitStack() as stack:
-                events = await self._opened(
-                    stack,
-                    **{f"{kind}_list_changed": True for kind in kinds if kind in ("tools", "resources", "prompts")},
-                )
-                if events is None:
-                    pause = min(pause * 2, MAX_PAUSE)
-                elif isinstance(events, str):
-                    log.info("%s tells no changes: %s", self.server.name, events)
-                    return
-                else:
-                    pause = PAUSE
-                    if not first:
-                        for kind in kinds:
-                            self._watcher.list_changed(kind)
-                    first = False
-                    with contextlib.suppress(RuntimeError):  # SubscriptionLost
-                        async for event in events:
-                            self._changed(event)
-            await asyncio.sleep(pause)
-
-    async def _listen_for_updates(self) -> None:
-        """A subscription to the resources that somebody watches, opened anew with each other set of them."""
-        pause = PAUSE
-        while True:
-            while not self._uris:
-                self._uris_changed.clear()
-                await self._uris_changed.wait()
-            self._uris_changed.clear()
-            wanted = sorted(self._uris)
-            async with AsyncExitStack() as stack:
-                events = await self._opened(stack, resource_subscriptions=wanted)
-                if isinstance(events, str):
-                    log.info("%s tells no updates: %s", self.server.name, events)
-                    return
-                if events is None:
-                    pause = min(pause * 2, MAX_PAUSE)
-                else:
-                    pause = PAUSE
-                    if await self._updates(events):
-                        continue
-            await asyncio.sleep(pause)
-            for uri in wanted:  # what happened meanwhile is not told again
-                self._watcher.resource_updated(uri)
-
-    async def _updates(self, events: Subscription) -> bool:
-        """Hear updates until others are wanted (True) or the subscription ends."""
-
-        async def hear() -> None:
-            with contextlib.suppress(RuntimeError):
-                async for event in events:
-                    self._changed(event)
-
-        hearing = asyncio.create_task(hear())
-        changed = asyncio.create_task(self._uris_changed.wait())
-        try:
-            await asyncio.wait({hearing, changed}, return_when=asyncio.FIRST_COMPLETED)
-            return changed.done()
-        finally:
-            hearing.cancel()
-            changed.cancel()
-            await asyncio.gather(hearing, changed, return_exceptions=True)
-
-    async def _opened(self, stack: AsyncExitStack, **wanted: Any) -> Subscription | str | None:
-        """A subscription; None where it failed for now, a reason where it will for ever."""
-        call = Call()
-        try:
-            with InFlight().flying(call):
-                async with asyncio.timeout(LISTEN_SECONDS):
-                    return await stack.enter_async_context(listen(self.session, **wanted))
-        except MCPError as error:
-            if call.failure is None and error.code in (METHOD_NOT_FOUND, INVALID_PARAMS):
-                return clean_text(error.message, 200)
-            return None
-        except (TimeoutError, RuntimeError, CapabilityError):
-            return None
-
-    def _changed(self, event: object) -> None:
-        match event:
-            case ResourceUpdated(uri):
-                self._watcher.resource_updated(uri)
-            case ResourcesListChanged():
-                self._watcher.list_changed("resources")
-            case PromptsListChanged():
-                self._watcher.list_changed("prompts")
-            case _:
-                self._watcher.list_changed("tools")
-
-    # what the server says and asks of its own accord
-
     async def _told(self, message: object) -> None:
+        """What a server of the old era says unasked; the new one's comes over subscriptions."""
         if self.modern:
-            return  # all of it came over a subscription
+            return
         match message:
             case types.ToolListChangedNotification():
                 self._watcher.list_changed("tools")
@@ -632,81 +488,6 @@ class McpLink:
                 self._watcher.resource_updated(message.params.uri)
             case _:
                 pass
-
-    async def _logged(self, params: types.LoggingMessageNotificationParams) -> None:
-        level, text = log_of(params)
-        call = self.flying.addressee()
-        if isinstance(call, Call) and call.context is not None:
-            call.context.emit(Log(level, text))
-        else:
-            self._watcher.logged(level, text)
-
-    async def _elicited(
-        self, context: object, params: types.ElicitRequestParams
-    ) -> types.ElicitResult | types.ErrorData:
-        """A live question of a server of the old era: it waits inside its call's deadline."""
-        call = self.flying.addressee()
-        if not isinstance(call, Call):
-            self._watcher.logged("warning", f"a question was declined: {call}")
-            return types.ElicitResult(action="decline")
-        question = question_of(self.server.name, params.model_dump(by_alias=True, mode="json", exclude_none=True))
-        if isinstance(question, Declined):
-            self._remark(call, question.reason)
-            return types.ElicitResult(action="decline")
-        try:
-            answer = await self._asked(call, question)
-            return types.ElicitResult.model_validate(response_of(question, answer))
-        except CapabilityError as error:
-            self._remark(call, error.message)
-            return types.ElicitResult(action="cancel")
-
-    async def _asked(self, call: Call, question: Question) -> Answer:
-        """Ask the call's caller; whoever's call has ended need not answer any more."""
-        assert call.context is not None
-        async with call.asking:
-            with call.waiting_for_a_person():
-                asking = asyncio.create_task(call.context.ask(question))
-                over = asyncio.create_task(call.over.wait())
-                try:
-                    await asyncio.wait({asking, over}, return_when=asyncio.FIRST_COMPLETED)
-                    if not asking.done():
-                        raise ExecutionFailed("the call is over", code=codes.CANCELLED)
-                    return asking.result()
-                finally:
-                    for task in (asking, over):
-                        task.cancel()
-                    await asyncio.gather(asking, over, return_exceptions=True)
-
-    def _remark(self, call: Call, reason: str) -> None:
-        if call.context is not None:
-            call.context.emit(Log("warning", reason))
-
-    async def _sampled(
-        self, context: object, params: types.CreateMessageRequestParams
-    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
-        call = self.flying.addressee()
-        if not isinstance(call, Call):
-            return types.ErrorData(code=types.INVALID_REQUEST, message=f"declined: {call}")
-        try:
-            answer = await self._answer_ourselves(
-                {
-                    "method": "sampling/createMessage",
-                    "params": params.model_dump(by_alias=True, mode="json", exclude_none=True),
-                },
-                call,
-            )
-        except CapabilityError as error:
-            self._remark(call, error.message)
-            return types.ErrorData(code=types.INVALID_REQUEST, message=error.message)
-        return types.CreateMessageResult.model_validate(answer)
-
-    async def _roots_listed(self, context: object) -> types.ListRootsResult | types.ErrorData:
-        return types.ListRootsResult.model_validate({"roots": _roots(self._offers.roots or ())})
-
-
-def _roots(folders: Sequence[Any]) -> list[JsonObject]:
-    paths = [Path(folder).expanduser().absolute() for folder in folders]
-    return [{"uri": path.as_uri(), "name": path.name or str(path)} for path in paths]
 
 
 def _visits(error: MCPError) -> list[JsonObject]:

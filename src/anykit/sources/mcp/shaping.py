@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import mcp_types as types
 from pydantic import ValidationError
@@ -257,6 +257,9 @@ def prompted_of(result: types.GetPromptResult) -> PromptContents:
 def log_of(params: types.LoggingMessageNotificationParams) -> tuple[LogLevel, str]:
     """A log line's level and text."""
     data: Any = params.data
+    if isinstance(data, dict):
+        said = {key: value for key, value in cast(JsonObject, data).items() if value is not None}
+        data = said.get("msg", said.get("message")) if len(said) == 1 and said.keys() & {"msg", "message"} else said
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
     if params.logger:
         text = f"{params.logger}: {text}"
