@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field, SecretStr, field_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 
 from anykit.capabilities import Completed, Denied, ExecutionFailed, InvalidInput
 from anykit.runtime import Change, ToolkitEvent, UnknownToolkit
@@ -131,6 +131,46 @@ async def test_a_models_own_validator_refuses_too() -> None:
     with pytest.raises(InvalidInput) as refused:
         await Bench(toolkit(Notes)).session("s").configure("notes", {"root": "r", "depth": 13})
     assert refused.value.errors == [{"path": "/depth", "message": "Value error, thirteen is bad luck"}]
+
+
+class Careless(Toolkit):
+    """Says its key wherever it can."""
+
+    class Config(BaseModel):
+        key: str = Field(json_schema_extra={"x-secret": True})
+        where: str
+
+        @model_validator(mode="after")
+        def _check(self) -> Careless.Config:
+            if self.where == "model":
+                raise ValueError(f"{self.key} is no key")
+            return self
+
+    async def setup(self, config: Any) -> None:
+        if config.where == "told":
+            raise ToolError(f"cannot log in with {config.key}")
+        if config.where == "setup":
+            raise RuntimeError(f"cannot log in with {config.key}")
+
+    @tool
+    def use(self) -> str:
+        raise RuntimeError(f"the server refused {self.config.key}")
+
+
+@pytest.mark.parametrize("where", ["model", "told", "setup"])
+async def test_a_refused_configuration_tells_no_secret(where: str, caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(toolkit(Careless))
+    with pytest.raises((InvalidInput, ExecutionFailed)) as refused:
+        await bench.session("s").configure("careless", {"key": "s3cret-value", "where": where})
+    assert "s3cret-value" not in f"{refused.value} {getattr(refused.value, 'errors', '')} {caplog.text}"
+
+
+async def test_a_tool_that_breaks_tells_the_log_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    session = Bench(toolkit(Careless)).session("s")
+    await session.configure("careless", {"key": "s3cret-value", "where": ""})
+    outcome = await session.run("use", {})
+    assert "s3cret-value" not in f"{outcome} {caplog.text}"
+    assert "the server refused [secret]" in caplog.text
 
 
 async def test_two_sessions_never_see_each_others_configuration() -> None:

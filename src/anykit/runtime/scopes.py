@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import pydantic
 
 from anykit.capabilities import CapabilityError, ExecutionFailed, Fault, InvalidInput, Json, JsonObject
-from anykit.schema import compile_schema, merge_masked
-from anykit.tools import Bounds, ToolError, Toolkit, being_cancelled
+from anykit.schema import compile_schema, merge_masked, secret_texts
+from anykit.tools import DISCRETION, Bounds, ToolError, Toolkit, being_cancelled, hide
 
 from .callers import Caller, Scope
 from .catalog import ToolkitEntry
@@ -196,14 +196,16 @@ class Scopes:
         return emit
 
     async def _set_up(self, entry: ToolkitEntry, config: JsonObject, bounds: Bounds | None) -> Toolkit:
+        secrets = secret_texts(entry.spec.schema, config)
         try:
             model = entry.toolkit.Config.model_validate(config)
         except pydantic.ValidationError as error:
-            raise InvalidInput(_refusal(entry.name), _faults_of(error)) from None
+            raise InvalidInput(_refusal(entry.name), _faults_of(error, secrets)) from None
         try:
             instance = entry.toolkit()
         except (Exception, SystemExit) as error:
             raise _broken(entry.name, "could not be made") from error
+        DISCRETION.keep(secrets, instance)
         instance.config = model
         instance.bounds = bounds
         try:
@@ -213,7 +215,7 @@ class Scopes:
                     await done
         except (ToolError, CapabilityError) as error:
             await _close(instance, entry.name)
-            raise ExecutionFailed(str(error), code="configuration_failed") from None
+            raise ExecutionFailed(hide(str(error), secrets), code="configuration_failed") from None
         except TimeoutError:
             await _close(instance, entry.name)
             raise ExecutionFailed(
@@ -263,10 +265,10 @@ def _refusal(toolkit: str) -> str:
     return f"the configuration of toolkit {toolkit} is not valid"
 
 
-def _faults_of(error: pydantic.ValidationError) -> list[Fault]:
+def _faults_of(error: pydantic.ValidationError, secrets: frozenset[str]) -> list[Fault]:
     """What a model's own validators say, without the values."""
     return [
-        {"path": "".join(f"/{step}" for step in fault["loc"]), "message": fault["msg"]}
+        {"path": "".join(f"/{step}" for step in fault["loc"]), "message": hide(fault["msg"], secrets)}
         for fault in error.errors(include_url=False, include_input=False, include_context=False)
     ]
 
@@ -277,7 +279,7 @@ def _disabled_text(off: dict[str, str]) -> str:
 
 def _broken(toolkit: str, what: str) -> ExecutionFailed:
     error_id = uuid.uuid4().hex[:12]
-    log.exception("toolkit %s %s (error %s)", toolkit, what, error_id)
+    DISCRETION.exception(log, "toolkit %s %s (error %s)", toolkit, what, error_id)
     return ExecutionFailed(
         f"toolkit {toolkit} {what} (error {error_id})", code="configuration_failed", detail={"error_id": error_id}
     )
@@ -290,8 +292,8 @@ async def _close(instance: Toolkit, toolkit: str) -> None:
             if inspect.isawaitable(done):
                 await done
     except (Exception, SystemExit):
-        log.exception("toolkit %s did not close", toolkit)
+        DISCRETION.exception(log, "toolkit %s did not close", toolkit)
     except asyncio.CancelledError:
         if being_cancelled():
             raise
-        log.exception("toolkit %s did not close", toolkit)
+        DISCRETION.exception(log, "toolkit %s did not close", toolkit)

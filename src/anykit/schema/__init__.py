@@ -5,7 +5,7 @@ from .errors import SchemaError, SignatureError
 from .generation import config_schema
 from .json_values import MAX_DEPTH, is_json, json_faults
 from .pointers import pointer
-from .secrets import merge_masked, redact, secret_pointers
+from .secrets import merge_masked, redact, secret_pointers, secret_texts
 from .signature import FunctionSchema, Parameter, describe
 from .validation import Validator, compile_schema
 
@@ -27,4 +27,5 @@ __all__ = [
     "read_docstring",
     "redact",
     "secret_pointers",
+    "secret_texts",
 ]

@@ -243,6 +243,14 @@ def redact(schema: Node, value: Json) -> Json:
     return Secrets(Document(schema)).redacted(value)
 
 
+def secret_texts(schema: Node, value: Json) -> frozenset[str]:
+    """Every secret of `value`, as text: what must not turn up in anything that is shown."""
+    if not is_json(value):
+        return frozenset()
+    secrets = Secrets(Document(schema))
+    return frozenset(secrets.texts(value)) if secrets.any else frozenset()
+
+
 def merge_masked(schema: Node, new: Json, old: Json) -> Json:
     """`new` with the secrets of `old` where a secret field says "as it was"; neither is changed.
 

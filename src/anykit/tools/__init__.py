@@ -1,5 +1,6 @@
 """Tools, toolkits, and resources and prompts made from functions."""
 
+from .discretion import DISCRETION, hide
 from .errors import Busy, ToolError, UnsendableResult, being_cancelled
 from .offers import FunctionPrompt, FunctionResource, contents_of, messages_of, prompt, resource
 from .permissions import PermissionKind, PermissionRequest
@@ -24,6 +25,7 @@ from .toolkit import Bounds, Toolkit, ToolkitSpec
 
 __all__ = [
     "CALL_TIMEOUT",
+    "DISCRETION",
     "OUTPUT_LIMIT",
     "BenchTool",
     "Bounds",
@@ -49,6 +51,7 @@ __all__ = [
     "contents_of",
     "cut",
     "describe_part",
+    "hide",
     "jsonable",
     "lift",
     "messages_of",

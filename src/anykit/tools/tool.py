@@ -35,6 +35,7 @@ from anykit.capabilities import (
 from anykit.capabilities import outcomes as codes
 from anykit.schema import FunctionSchema, SchemaError, Validator, compile_schema, describe
 
+from .discretion import DISCRETION
 from .errors import Busy, ToolError, UnsendableResult, being_cancelled
 from .permissions import PermissionRequest
 from .results import OUTPUT_LIMIT, ToolResult, checked, collected, jsonable, result_of, sendable, tool_result
@@ -313,7 +314,7 @@ def _told(tool: Tool, error: ToolError) -> Failed:
 
 def _broken(tool: Tool) -> Failed:
     error_id = uuid.uuid4().hex[:12]
-    log.exception("tool %s broke (error %s)", tool.name, error_id)
+    DISCRETION.exception(log, "tool %s broke (error %s)", tool.name, error_id)
     return Failed(codes.INTERNAL, f"{tool.name} failed unexpectedly (error {error_id})", detail={"error_id": error_id})
 
 
