@@ -76,6 +76,14 @@ class Filesystem(ToolkitPlugin):
             raise RuntimeError("secret-of-the-plugin")
         if msg.config["root_dir"] == "/quit":
             raise SystemExit("secret-of-the-plugin")
+        if msg.config["root_dir"] == "/leak":
+            raise RuntimeError(f"refused {msg.config['key']}")
+        if msg.config["root_dir"] == "/wrong":
+            answer = ToolkitConfigureResponse(toolkit_name="another's")
+            answer.message = 5  # pyright: ignore[reportAttributeAccessIssue]
+            return answer
+        if msg.config["root_dir"] == "/another":
+            return ToolkitConfigureResponse(toolkit_name="another's", message=str(msg.config.get("key")))
         if msg.config["root_dir"] == "/refuse":
             return A2EError(code="RUNTIME_ERROR", message="refused")  # pyright: ignore[reportReturnType]
         self.emit_event(A2EEvent(kind="log", data={"message": "mounted", "depth": msg.config["depth"]}))
@@ -184,7 +192,7 @@ async def test_the_host_checks_a_configuration_before_the_plugin_sees_it() -> No
         assert (reply["code"], reply["detail"]["toolkit_name"]) == ("runtime_error", "filesystems")
 
 
-@pytest.mark.parametrize("root", ["/none", "/raise", "/refuse", "/quit"])
+@pytest.mark.parametrize("root", ["/none", "/raise", "/refuse", "/quit", "/wrong"])
 async def test_a_careless_plugin_still_gives_an_answer(root: str) -> None:
     async with agent_of(make_host(plugins=BOTH)) as agent:
         reply = await agent.configure("filesystem", {"root_dir": root})
@@ -193,6 +201,28 @@ async def test_a_careless_plugin_still_gives_an_answer(root: str) -> None:
         assert "secret-of-the-plugin" not in json.dumps(reply)
         assert (await agent.toolkits())["filesystem"]["configured"] is False
         assert (await agent.configure("filesystem", {"root_dir": "/ok"}))["status"] == "ok"
+
+
+async def test_a_plugin_that_breaks_tells_the_log_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    async with agent_of(make_host(plugins=BOTH)) as agent:
+        reply = await agent.configure("filesystem", {"root_dir": "/leak", "key": "s3cret-value"})
+        assert reply["code"] == "runtime_error"
+    assert "s3cret-value" not in caplog.text
+    assert "refused [secret]" in caplog.text
+
+
+async def test_the_host_answers_for_the_toolkit_that_was_asked_for() -> None:
+    async with agent_of(make_host(plugins=BOTH)) as agent:
+        reply = await agent.configure("filesystem", {"root_dir": "/another"})
+        assert (reply["toolkit_name"], reply["status"]) == ("filesystem", "ok")
+
+
+async def test_b058_a_mask_keeps_a_plugins_secret() -> None:
+    """pydantic/pydantic-core#851: a mask that is submitted back means "unchanged"."""
+    async with agent_of(make_host(plugins=BOTH)) as agent:
+        await agent.configure("filesystem", {"root_dir": "/another", "key": "k1"})
+        reply = await agent.configure("filesystem", {"root_dir": "/another", "key": "**********"})
+        assert reply["message"] == "k1"
 
 
 async def test_a_plugins_own_status_passes() -> None:

@@ -159,7 +159,7 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """What answers each open request."""
-        self._configured: dict[str, bool] = {}
+        self._configured: dict[str, JsonObject] = {}
         """Of plugins' toolkits."""
         self._deadline: asyncio.TimerHandle | None = None
         self._offer: object = None
@@ -419,7 +419,7 @@ class Connection:
             if toolkits is None:
                 shown[name] = (definition, kind)
                 continue
-            serving = [toolkit for toolkit in toolkits if self._configured.get(toolkit)]
+            serving = [toolkit for toolkit in toolkits if toolkit in self._configured]
             if serving:
                 shown[name] = (definition.model_copy(update={"toolkit": serving[0]}), kind)
         return shown
@@ -488,7 +488,7 @@ class Connection:
         own = self.session.get(name)
         tools = await plugged.tools(fresh=not known and own is None)
         toolkits = (await plugged.bindings()).get(name)
-        if toolkits is not None and not any(self._configured.get(toolkit) for toolkit in toolkits):
+        if toolkits is not None and not any(toolkit in self._configured for toolkit in toolkits):
             shown = toolkits[0]
             raise Refusal(
                 "tool_denied",
@@ -551,7 +551,7 @@ class Connection:
             plugged = await self._plugged.toolkits(fresh=fresh)
             for name, toolkit in plugged.items():
                 if name not in listed or toolkit.leads:
-                    configured = self._configured.get(name, False)
+                    configured = name in self._configured
                     listed[name] = toolkit.definition.model_copy(update={"configured": configured})
             await self._look_for_unmatched(self._plugged, plugged)
             if not listed and (broken := self._plugged.broken.get("toolkits")) is not None:
@@ -617,7 +617,7 @@ class Connection:
                 f"toolkit {name} cannot be configured: its schema is wrong: {error}",
                 detail={"reason": "invalid_schema", "toolkit_name": name},
             ) from None
-        config = merge_masked(schema, message.config, None)
+        config = merge_masked(schema, message.config, self._configured.get(name))
         faults = validator.faults(config)
         if not faults:
             config = validator.with_defaults(config)
@@ -643,9 +643,9 @@ class Connection:
                 f"toolkit {name} gave no answer to its configuration",
                 detail={"reason": "no_reply", "toolkit_name": name},
             )
-        reply.toolkit_name = reply.toolkit_name or name
+        reply.toolkit_name = name
         if reply.status.lower() != "error":
-            self._configured[name] = True
+            self._configured[name] = config
             text = reply.message or DEFAULT_MESSAGE
             self._push(name, "status", {"status": reply.status, "configured": True, "message": text})
         return reply

@@ -27,7 +27,8 @@ from anykit.capabilities import (
     Json,
 )
 from anykit.capabilities import outcomes as codes
-from anykit.tools import CALL_TIMEOUT, Busy, Tool, ToolError, ToolSpec, being_cancelled, jsonable
+from anykit.schema import secret_texts
+from anykit.tools import CALL_TIMEOUT, DISCRETION, Busy, Tool, ToolError, ToolSpec, being_cancelled, jsonable
 from anykit.tools.threads import SHARED
 from anykit.wire.a2e import (
     MESSAGE_TYPES,
@@ -36,6 +37,7 @@ from anykit.wire.a2e import (
     ToolCallRequest,
     ToolCallResponse,
     ToolDefinition,
+    ToolkitConfigureRequest,
     ToolkitDefinition,
     ToolkitListRequest,
     ToolkitListResponse,
@@ -74,6 +76,10 @@ class PluginHost:
     _send = send
 
 
+class _Kept:
+    """As long as it lives, the secrets of one configuration are hidden."""
+
+
 class Plugin:
     """One instance, asked in a way that no fault of it goes further."""
 
@@ -83,6 +89,7 @@ class Plugin:
         self.models = models
         self.running: list[str] = []
         """Requests that it works on."""
+        self._secrets: dict[str, _Kept] = {}
 
     async def ask(self, message: Message) -> Message | None:
         """What it answers; None where it does not. Raises `Refusal` where it breaks."""
@@ -114,7 +121,7 @@ class Plugin:
 
     def _broken(self) -> Refusal:
         error_id = uuid.uuid4().hex[:12]
-        log.exception("plugin %s broke (error %s)", self.plugin.name, error_id)
+        DISCRETION.exception(log, "plugin %s broke (error %s)", self.plugin.name, error_id)
         return Refusal(
             "runtime_error",
             f"plugin {self.plugin.name} failed unexpectedly (error {error_id})",
@@ -128,6 +135,11 @@ class Plugin:
         await asyncio.sleep(0)  # what it said in its thread goes first
         return await value if inspect.isawaitable(value) else value
 
+    def keep(self, toolkit: str, secrets: frozenset[str]) -> None:
+        """Hide what a toolkit of it is configured with from the log, until it is configured anew."""
+        owner = self._secrets[toolkit] = _Kept()
+        DISCRETION.keep(secrets, owner)
+
     async def close(self) -> None:
         """Tear it down, bounded in time."""
         teardown = getattr(self.instance, "teardown", None)
@@ -137,18 +149,18 @@ class Plugin:
             async with asyncio.timeout(TEARDOWN_TIMEOUT):
                 await self._run(teardown)
         except (Exception, SystemExit):
-            log.exception("plugin %s was not torn down", self.plugin.name)
+            DISCRETION.exception(log, "plugin %s was not torn down", self.plugin.name)
         except asyncio.CancelledError:
             if being_cancelled():
                 raise
-            log.exception("plugin %s was not torn down", self.plugin.name)
+            DISCRETION.exception(log, "plugin %s was not torn down", self.plugin.name)
 
 
 def _message_of(reply: object) -> Message | None:
     if reply is None:
         return None
     if isinstance(reply, Message):
-        return reply.model_copy()  # it may be the plugin's one and only
+        return _checked(reply)
     if isinstance(reply, BaseModel):
         return _message_of(reply.model_dump())
     if isinstance(reply, Mapping):
@@ -164,6 +176,17 @@ def _message_of(reply: object) -> Message | None:
             return ToolListResponse(tools=cast("list[ToolDefinition]", list(items)))
     name = type(cast(object, reply)).__name__
     raise TypeError(f"handle() returned a {name}, not a message")
+
+
+def _checked(reply: Message) -> Message:
+    """A copy, since it may be the plugin's one and only, held against its model: whoever sets a field is not checked."""
+    kind = MESSAGE_TYPES.get(reply.type)
+    if kind is None:
+        return reply.model_copy()
+    fields = reply.model_dump(warnings=False)
+    for name in {"id", "ts"} - reply.model_fields_set:
+        del fields[name]
+    return kind.validate(fields)
 
 
 class PluginTool(Tool):
@@ -273,12 +296,12 @@ class Plugged:
                     supported = await cast("Awaitable[object]", supported)
             models = {str(getattr(key, "value", key)): model for key, model in dict(cast("Any", supported)).items()}
         except (Exception, SystemExit) as error:
-            log.exception("plugin %s is left out of a session: %s", kind.name, type(error).__name__)
+            DISCRETION.exception(log, "plugin %s is left out of a session: %s", kind.name, type(error).__name__)
             return None
         except asyncio.CancelledError:
             if being_cancelled():
                 raise
-            log.exception("plugin %s is left out of a session: it cancelled itself", kind.name)
+            DISCRETION.exception(log, "plugin %s is left out of a session: it cancelled itself", kind.name)
             return None
         plugin = Plugin(kind, instance, models)
         for setter in ("set_push_callback", "set_event_callback"):
@@ -361,8 +384,11 @@ class Plugged:
                 raise reply
         raise Refusal("runtime_error", f"no plugin answered {message.type}", capability=capability)
 
-    async def configure(self, toolkit: PluggedToolkit, message: Message) -> Message:
+    async def configure(self, toolkit: PluggedToolkit, message: ToolkitConfigureRequest) -> Message:
         """Ask those that list the toolkit. Raises `Refusal`."""
+        secrets = secret_texts(toolkit.definition.schema, message.config)
+        for plugin in toolkit.plugins:
+            plugin.keep(toolkit.definition.name, secrets)
         return await self._first(toolkit.plugins, message, "toolkits")
 
     async def toolkits(self, *, fresh: bool = False) -> dict[str, PluggedToolkit]:
