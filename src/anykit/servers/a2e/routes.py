@@ -239,6 +239,8 @@ class A2EApp:
             await _too_many(send, b"Too many sessions")
             return
         if len(self._pending) >= self.limits.pending:
+            self._drop_late()
+        if len(self._pending) >= self.limits.pending:
             await _too_many(send, b"Too many sessions without a handshake")
             return
         loop = asyncio.get_running_loop()
@@ -330,12 +332,17 @@ class A2EApp:
             delay = min(max(soon / 4, 0.01), 5.0)
             self._sweeper = asyncio.get_running_loop().call_later(delay, self._sweep)
 
+    def _drop_late(self) -> None:
+        """End what has not shaken hands in time."""
+        now = asyncio.get_running_loop().time()
+        for session in [one for one in self._pending.values() if now - one.seen > self.limits.handshake]:
+            self.drop(session)
+
     def _sweep(self) -> None:
         """End what is past its time."""
         self._sweeper = None
         now = asyncio.get_running_loop().time()
-        for session in [one for one in self._pending.values() if now - one.seen > self.limits.handshake]:
-            self.drop(session)
+        self._drop_late()
         idle = now - self.limits.idle
         over = now - self.limits.handshake
         for session in [
