@@ -198,6 +198,15 @@ async def test_events_of_a_call_are_heard_in_order_before_its_result(host: Scrip
     assert host.of_type("tool/call/req")[0]["streaming"] is True
 
 
+async def test_events_of_a_call_that_only_streams_are_among_the_clients(host: ScriptedHost) -> None:
+    host.answers["tool/call/req"] = lambda request: [event(request, "progress", {"pct": 1}, 0), called(request, 1)]
+    async with client_of(host) as client:
+        await client.tools.call("echo", streaming=True)
+        said = await anext(client.events)
+    assert isinstance(said, A2EEvent)
+    assert (said.kind, said.data, said.req_id) == ("progress", {"pct": 1}, host.of_type("tool/call/req")[0]["id"])
+
+
 async def test_a_listener_that_breaks_costs_nothing(host: ScriptedHost, caplog: pytest.LogCaptureFixture) -> None:
     host.answers["tool/call/req"] = lambda request: [event(request, "status", {}), called(request, 1)]
 

@@ -235,7 +235,10 @@ class A2EClient:
 
     @property
     def events(self) -> Events:
-        """What the host says unasked, to iterate over: each push once, the last 1,000 kept until they are read."""
+        """What the host says unasked, to iterate over: each push once, the last 1,000 kept until they are read.
+
+        Events of a call made with `streaming` alone come here too, with its `req_id`.
+        """
         return self._events
 
     async def ping(self, *, timeout: float = PING_TIMEOUT) -> Pong:
@@ -304,10 +307,14 @@ class Tools:
     ) -> ToolResult:
         """Call a tool. `timeout` is in seconds; `on_event` hears the call's events, for which `streaming` is asked.
 
+        With `streaming` and no `on_event` the call's events are found among the client's `events`.
+
         A result with `success` False is returned like another. Raises `A2ERequestError` for an error of the host or when
         the time is up, `Unavailable` where the host is lost: with `sent` nobody knows whether the tool ran. Only with
         `idempotent` is such a call sent once more.
         """
+        if streaming and on_event is None:
+            on_event = self._client.events.put
         limit = CALL_TIMEOUT + GRACE if timeout is None else timeout
         told = None
         if timeout is not None:
@@ -403,7 +410,7 @@ class Toolkits:
 
 
 class Events:
-    """Pushes as they come: an asynchronous iterator that ends with the client."""
+    """What is said, as it comes: an asynchronous iterator that ends with the client."""
 
     def __init__(self) -> None:
         self._waiting: deque[Message] = deque(maxlen=PUSHES)
