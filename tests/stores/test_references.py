@@ -36,6 +36,11 @@ ENV = {"TOK": "s3$1\\2", "EMPTY": "", "NEST": "${TOK}", "FILE": "file:/etc/passw
         ("file:///etc/passwd", "file:///etc/passwd"),
         ("file://host/x", "file://host/x"),
         ("", ""),
+        ("${env:TOK}", "s3$1\\2"),
+        ("Bearer {env:TOK}", "Bearer s3$1\\2"),
+        ("${env:P:-x}{env:P:-y}", "xy"),
+        ("$${env:TOK}", "${env:TOK}"),
+        ("{env} {env:} {file:} {other:TOK}", "{env} {env:} {file:} {other:TOK}"),
     ],
 )
 def test_a_text_is_read_once(text: str, expected: str) -> None:
@@ -157,3 +162,12 @@ def test_a_keyring_entry_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 )  # fmt: skip
 def test_a_reference_can_be_told_from_a_value(text: str, expected: bool) -> None:
     assert has_reference(text) is expected
+
+
+def test_a_file_may_stand_inside_a_text(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("k${TOK}\r\n")
+    assert resolve("Bearer {file:key}/${file:key}", ENV, tmp_path) == "Bearer k${TOK}/k${TOK}"
+    assert has_reference("a {file:key}")
+    assert has_reference("{env:TOK}")
+    with pytest.raises(UnresolvedReference, match="/url: the file 'gone' cannot be read"):
+        resolve("{file:gone}", ENV, tmp_path, where="/url")

@@ -1,7 +1,9 @@
 """References: a configuration names a secret or a variable, and says where it lies, instead of holding it.
 
     ${VAR}  ${VAR:-default}     a variable of the environment, anywhere in a text; `$${` is a plain `${`
-    file:PATH                   the whole text: the contents of a file, without its last line break
+    ${env:VAR}  {env:VAR}       the same, as other clients write it; a default may follow too
+    ${file:PATH}  {file:PATH}   anywhere in a text: the contents of a file, without its last line break
+    file:PATH                   the whole text: the same
     keyring:SERVICE/NAME        the whole text: an entry of the system's keyring
 
 A text is read once: what a variable, file or keyring holds is never read for references again. Only what the operator
@@ -24,7 +26,12 @@ MAX_FILE = 64 * 1024
 """Bytes of a file that a reference may name."""
 MAX_DEPTH = 128
 
-_VARIABLE = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}|\$\{")
+_VARIABLE = re.compile(
+    r"\$\$\{"
+    r"|(?:\$\{(?:env:)?|\{env:)(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}"
+    r"|\$?\{file:(?P<file>[^{}]+)\}"
+    r"|\$\{"
+)
 _FILE = re.compile(r"file:(?!//)")
 _KEYRING = "keyring:"
 
@@ -43,7 +50,7 @@ def has_reference(text: str) -> bool:
     """Whether `resolve` would read something for this text."""
     if _FILE.match(text) or text.startswith(_KEYRING):
         return True
-    return any(match["name"] is not None for match in _VARIABLE.finditer(text))
+    return any(match["name"] is not None or match["file"] is not None for match in _VARIABLE.finditer(text))
 
 
 def resolve(
@@ -59,6 +66,8 @@ def resolve(
 
     def replace(match: re.Match[str]) -> str:
         name = match["name"]
+        if match["file"] is not None:
+            return _read_file(match["file"], Path(base_dir), where)
         if name is None:
             if match[0] == "$${":
                 return "${"
