@@ -386,7 +386,7 @@ async def test_hosts_are_held_against_both_lists_at_every_step(kits: Open, site:
             with pytest.raises(ToolError, match="this toolkit's configuration"):
                 await web.fetch(site.url(path, host))
     web = await kits(allow_private=True, blocked_hosts=["127.0.0.1"])
-    for host in ("127.0.0.1", "2130706433", "0x7f.1"):
+    for host in ("127.0.0.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]"):
         with pytest.raises(ToolError, match="blocked"):
             await web.fetch(site.url("/", host))
 

@@ -6,6 +6,7 @@ import asyncio
 import codecs
 import re
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -258,7 +259,8 @@ def _comparable(host: str) -> str:
     """A host's name as it is compared: an address in one spelling, a name in ASCII and lower case."""
     address = literal(host)
     if address is not None:
-        return str(address)
+        mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+        return str(mapped or address)
     name = host_name(host)
     try:
         return name if name.isascii() else name.encode("idna").decode("ascii")
