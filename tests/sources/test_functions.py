@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -116,6 +117,20 @@ async def test_prompts_are_listed_and_filled_in() -> None:
         await prompts.get_prompt("review", {}, CONTEXT)
     with pytest.raises(InvalidInput, match="no prompt 'nothing'"):
         await prompts.get_prompt("nothing", {}, CONTEXT)
+
+
+async def test_a_prompts_argument_that_takes_no_text_takes_the_json_in_it() -> None:
+    @prompt
+    def plan(title: str, days: int, half: bool = False, stops: list[str] | None = None) -> str:
+        return json.dumps([title, days, half, stops])
+
+    [prompts] = FunctionSource([plan]).prompts()
+    filled = await prompts.get_prompt("plan", {"title": "7", "days": "7", "half": "true", "stops": '["a"]'}, CONTEXT)
+    assert filled.messages[0].content == (TextPart(text='["7", 7, true, ["a"]]'),)
+    for wrong in ("seven", "7.5", "[7]", ""):
+        with pytest.raises(InvalidInput) as refused:
+            await prompts.get_prompt("plan", {"title": "7", "days": wrong}, CONTEXT)
+        assert [fault["path"] for fault in refused.value.errors] == ["/days"]
 
 
 async def test_what_a_resource_raises_becomes_an_error_of_the_layer(caplog: pytest.LogCaptureFixture) -> None:

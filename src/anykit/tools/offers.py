@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 import urllib.parse
 from collections.abc import Callable, Sequence
@@ -52,6 +53,24 @@ class Offered(Generic[P, R]):
         if instance is None or not self.method:
             return self
         return functools.partial(cast(Any, self.function), instance)
+
+    def typed(self, name: str, value: Any) -> Any:
+        """A URI and a prompt's argument carry text: a parameter that takes none takes the JSON in it.
+
+        As the schema allows it only: where text fits, or the JSON does not, the text stays.
+        """
+        schema = self.signature.input_schema
+        parameter = schema["properties"].get(name)
+        if parameter is None or not isinstance(value, str):
+            return value
+        wanted = compile_schema({**parameter, "$defs": schema.get("$defs", {})})
+        if wanted.is_valid(value):
+            return value
+        try:
+            read = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        return read if wanted.is_valid(read) else value
 
     async def _run(self, instance: object, arguments: JsonObject, context: CapabilityContext) -> Any:
         if not self._validator.is_valid(arguments):
@@ -146,21 +165,7 @@ class FunctionResource(Offered[P, R]):
         found = self._pattern.fullmatch(id)
         if found is None:
             return None
-        return {key: self._typed(key, urllib.parse.unquote(text)) for key, text in found.groupdict().items()}
-
-    def _typed(self, name: str, text: str) -> Any:
-        """A URI carries text; a parameter that must be a number takes it as one."""
-        kind = self.signature.input_schema["properties"][name].get("type")
-        try:
-            if kind == "integer":
-                return int(text)
-            if kind == "number":
-                return float(text)
-        except ValueError:
-            return text
-        if kind == "boolean" and text in ("true", "false"):
-            return text == "true"
-        return text
+        return {key: self.typed(key, urllib.parse.unquote(text)) for key, text in found.groupdict().items()}
 
     async def read(self, instance: object, id: ResourceId, context: CapabilityContext) -> ResourceContents:
         """Call the function for `id`. Raises `InvalidInput` where `id` is another resource."""
@@ -222,7 +227,8 @@ class FunctionPrompt(Offered[P, R]):
 
     async def get(self, instance: object, args: JsonObject, context: CapabilityContext) -> PromptContents:
         """Call the function. Raises `InvalidInput` for wrong arguments."""
-        return messages_of(await self._run(instance, args, context), self.description or None)
+        given = {name: self.typed(name, value) for name, value in args.items()}
+        return messages_of(await self._run(instance, given, context), self.description or None)
 
 
 def messages_of(value: object, description: str | None) -> PromptContents:
