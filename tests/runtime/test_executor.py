@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -61,6 +62,14 @@ async def test_an_unknown_name_fails_with_a_hint() -> None:
     assert isinstance(outcome, Failed)
     assert outcome.code == "unknown_tool"
     assert "did you mean add?" in outcome.message
+
+
+@pytest.mark.parametrize("name", ["ADD", "Ad", 5, None])
+async def test_an_unknown_name_is_no_exception_whatever_it_is(name: Any) -> None:
+    outcome = await Bench(functions(add)).session().run(name, {})
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "unknown_tool"
+    assert ("did you mean add?" in outcome.message) == isinstance(name, str)
 
 
 async def test_invalid_arguments_fail_before_anything_runs() -> None:

@@ -269,7 +269,7 @@ def _explain(path: Path | None, fault: Any) -> str:
     where = f"{path or 'config'}: {field}" if field else str(path or "config")
     if fault["type"] == "extra_forbidden":
         model = _table_at(loc[:-1])
-        known = [f.alias or name for name, f in model.model_fields.items()] if model else []
+        known = [f.alias or name for name, f in model.model_fields.items() if not f.exclude] if model else []
         return f"{where}: unknown key{_hint(loc[-1], known)}"
     return f"{where}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
 

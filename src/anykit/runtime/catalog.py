@@ -98,7 +98,8 @@ class Snapshot:
     def suggest(self, name: str, among: Iterable[str]) -> str:
         """`; did you mean ...?` with the nearest of `among`, or nothing."""
         known = list(among)
-        close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+        folded = {candidate.casefold(): candidate for candidate in reversed(known)}
+        close = [folded[near] for near in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)]
         if not close:
             close = [candidate for candidate in known if candidate.endswith(f"_{name}")][:3]
         return f"; did you mean {' or '.join(close)}?" if close else ""

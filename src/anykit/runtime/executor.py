@@ -353,7 +353,7 @@ class Executor:
     def _unknown(self, caller: Caller, name: str) -> Failed:
         snapshot = self._catalog.snapshot
         usable = [known for known, entry in snapshot.tools.items() if self.refusal(caller, entry) is None]
-        text = f"unknown tool {str(name)[:128]!r}{snapshot.suggest(name, usable)}"
+        text = f"unknown tool {str(name)[:128]!r}{snapshot.suggest(str(name)[:128], usable)}"
         down = [
             f"{source.name} ({state.reason})"
             for source in snapshot.sources.values()
