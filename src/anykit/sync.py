@@ -24,6 +24,7 @@ from .capabilities import (
     PromptDescriptor,
     ResourceContents,
     ResourceDescriptor,
+    Suspension,
 )
 from .runtime import Change, Configured, ToolkitView
 from .tools import Tool, ToolResult
@@ -129,9 +130,19 @@ class Workbench:
         """Call a tool. `timeout` is in seconds. Ctrl-C cancels the call."""
         return self._await(self._bench.call(name, arguments, timeout=timeout, idempotency_key=idempotency_key))
 
-    def execute(self, name: str, arguments: Any, *, timeout: float | None = None) -> ToolResult:
+    def execute(
+        self, name: str, arguments: Any, *, timeout: float | None = None, idempotency_key: str | None = None
+    ) -> ToolResult:
         """A model provider's tool call as it comes: `arguments` an object or a string of JSON."""
-        return self._await(self._bench.execute(name, arguments, timeout=timeout))
+        return self._await(self._bench.execute(name, arguments, timeout=timeout, idempotency_key=idempotency_key))
+
+    def suspensions(self) -> list[Suspension]:
+        """The questions that wait for an answer."""
+        return self._look(self._bench.suspensions)
+
+    def answer(self, id: str, *, ok: bool = True, data: Json = None) -> ToolResult:
+        """Answer one and go on with its call; `ok` False refuses."""
+        return self._await(self._bench.answer(id, ok=ok, data=data))
 
     def configure(self, toolkit: str, config: Json) -> Configured:
         """Configure a toolkit for everyone; returns (status, message). Raises `InvalidInput` with `.errors`."""
@@ -160,6 +171,10 @@ class Workbench:
     def add(self, source: object) -> SourceView:
         """Add a source at run time."""
         return self._await(self._bench.add(source))
+
+    def add_agent(self, agent: object) -> SourceView:
+        """Add an A2A agent (`anykit.a2a.agent`) at run time."""
+        return self._await(self._bench.add_agent(agent))
 
     def remove(self, name: str) -> None:
         """Take a source out and close it."""

@@ -6,6 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from anykit import Toolkit, resource, tool
+from anykit.capabilities import CapabilityContext, Question
 from anykit.sync import Workbench
 
 
@@ -55,3 +56,18 @@ def test_outside_of_its_block_it_says_so() -> None:
         pass
     with pytest.raises(RuntimeError, match="not open"):
         bench.call("add", {})
+
+
+def test_a_question_is_answered_without_await() -> None:
+    @tool
+    async def book(seats: int, context: CapabilityContext) -> str:
+        answer = await context.ask(Question("approval", f"Book {seats} seats?"))
+        return "booked" if answer.ok else "not booked"
+
+    with Workbench(book) as bench:
+        asked = bench.call("book", {"seats": 2})
+        [waiting] = bench.suspensions()
+        assert asked.suspension is not None
+        assert waiting.id == asked.suspension.id
+        assert bench.answer(waiting.id, ok=False).output == "not booked"
+        assert bench.suspensions() == []
