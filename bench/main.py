@@ -18,31 +18,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import driver
+import report
+from parts_a2a import bench_a2a
+from report import ANYKIT, HERE, PYTHON, ROOT, row, run, verdict
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent
-PYTHON = str(ROOT / ".venv/bin/python")
-ANYKIT = str(ROOT / ".venv/bin/anykit")
-PEERS = ROOT / ".venvs/bench/bin/python"
+PEERS = report.TOOLNEXUS
 ROUNDS = 5
 IDLE_SESSIONS = 1000
-
-
-def row(what: str, ours: str, other: str, ratio: str = "", verdict: str = "") -> None:
-    print(f"{what:<42}{ours:>16}{other:>16}{ratio:>9}  {verdict}", flush=True)
-
-
-def verdict(*held: bool) -> str:
-    return "ok" if all(held) else "LOST"
-
-
-def run(*command: str) -> str:
-    """A program's stdout. Raises `CalledProcessError` with its stderr printed."""
-    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=120)
-    if done.returncode:
-        print(done.stderr, file=sys.stderr)
-        done.check_returncode()
-    return done.stdout
 
 
 # call
@@ -55,13 +37,11 @@ def bench_call() -> None:
     row("", "anykit", "toolnexus 0.21", "ratio")
     ours: list[dict[str, list[float]]] = []
     peers: list[dict[str, list[float]]] = []
-    has_peer = (
-        PEERS.exists() and subprocess.run([str(PEERS), "-c", "import toolnexus"], capture_output=True).returncode == 0
-    )
+    has_peer = report.has(PEERS, "toolnexus")
     for _ in range(3):
         ours.append(json.loads(run(PYTHON, "call_anykit.py")))
         if has_peer:
-            peers.append(json.loads(run(str(PEERS), "call_toolnexus.py")))
+            peers.append(json.loads(run(PEERS, "call_toolnexus.py")))
     for name, title, limited in (
         ("add", "sync function (runs in a thread)", True),
         ("add_async", "async function", False),
@@ -206,6 +186,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "http": lambda: bench_wire("http"),
     "import": bench_import,
     "serve": bench_serve,
+    "a2a": bench_a2a,
 }
 
 
@@ -229,7 +210,7 @@ def main() -> None:
     parts = sys.argv[1:] or list(PARTS)
     if unknown := [part for part in parts if part not in PARTS]:
         sys.exit(f"unknown part {unknown[0]!r}; there are {', '.join(PARTS)}")
-    versions = ["anykit", "pydantic", "jsonschema_rs", "uvicorn", "uvloop", "aiohttp"]
+    versions = ["anykit", "pydantic", "jsonschema_rs", "uvicorn", "uvloop", "aiohttp", "a2a-sdk", "mcp"]
     print(f"{processor()}, {os.cpu_count()} cores, {platform.platform()}, Python {platform.python_version()}")
     print(", ".join(f"{name} {importlib.metadata.version(name)}" for name in versions))
     command = "make bench" if len(sys.argv) == 1 else f"bench/run.sh {' '.join(sys.argv[1:])}"
