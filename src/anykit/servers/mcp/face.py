@@ -775,11 +775,16 @@ def _page(items: Sequence[T], cursor: str | None, key: Callable[[T], str]) -> tu
             raise MCPError(INVALID_PARAMS, "the cursor is not good, or the list has changed: start again without one")
     page = items[start : start + PAGE]
     more = start + PAGE < len(items)
-    return page, base64.urlsafe_b64encode(key(page[-1]).encode()).decode() if more else None
+    return page, _sealed(key(page[-1])) if more else None
+
+
+def _sealed(key: str) -> str:
+    return base64.urlsafe_b64encode(key.encode()).decode()
 
 
 def _opened(cursor: str) -> str | None:
     try:
-        return base64.urlsafe_b64decode(cursor.encode()).decode()
+        key = base64.urlsafe_b64decode(cursor.encode()).decode()
     except ValueError:
         return None
+    return key if _sealed(key) == cursor else None
