@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pydantic import BaseModel, SecretStr
 
 from anykit import Toolkit, Workbench, prompt, resource, tool
 from anykit.app import SourceUnavailable
-from anykit.capabilities import InvalidInput
+from anykit.capabilities import InvalidInput, Invocable, PromptProvider, ResourceProvider, State
 from anykit.runtime import CatalogChanged, ToolkitEvent
 
 pytestmark = pytest.mark.anyio
@@ -276,3 +277,34 @@ async def test_a_workbench_is_entered_once() -> None:
     with pytest.raises(RuntimeError, match="once"):
         async with bench:
             pass
+
+
+async def test_a_provider_that_breaks_costs_only_itself() -> None:
+    class Broken:
+        def prompts(self) -> Sequence[PromptProvider]:
+            return ()
+
+        def resources(self) -> Sequence[ResourceProvider]:
+            raise RuntimeError("sesame")
+
+        def invocables(self) -> Sequence[Invocable]:
+            raise RuntimeError("sesame")
+
+    class Stuck(Broken):
+        state = State("connecting")
+
+        async def start(self) -> None:
+            raise OSError("sesame")
+
+        async def close(self) -> None: ...
+
+        def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+            return lambda: None
+
+    async with Workbench(plain, Broken(), Stuck()) as bench:
+        assert (await bench.call("plain", {"text": "a"})).output == "a"
+        assert await bench.resources() == []
+        said = [text for view in bench.sources() for text in (*view.reports, view.state.reason)]
+    assert any("asking it failed with RuntimeError" in text for text in said)
+    assert any("did not start: OSError" in text for text in said)
+    assert "sesame" not in " ".join(said)

@@ -129,3 +129,33 @@ def test_a_subclass_may_have_its_own_init() -> None:
     own.disable("get", "off")
     assert own.disabled == {"get": "off"}
     assert own.get() == 1
+
+
+def test_a_static_method_is_a_tool_and_a_class_method_is_refused_at_once() -> None:
+    class Sums(Toolkit):
+        @staticmethod
+        @tool
+        def add(a: int, b: int) -> int:
+            return a + b
+
+    assert list(Sums.spec().tools) == ["add"]
+    with pytest.raises(TypeError, match="'add' is a class method"):
+
+        class Inside(Toolkit):  # pyright: ignore[reportUnusedClass]
+            @classmethod
+            @tool
+            def add(cls, a: int) -> int:
+                return a
+
+    with pytest.raises(TypeError, match="add is a class method"):
+
+        class Outside(Toolkit):  # pyright: ignore[reportUnusedClass]
+            @tool
+            @classmethod
+            def add(cls, a: int) -> int:
+                return a
+
+
+def test_a_config_that_is_no_model_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="toolkit odd: Config must be a pydantic model"):
+        type("Odd", (Toolkit,), {"Config": int})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -69,6 +70,8 @@ from .opening import (
     opened,
     source_openers,
 )
+
+log = logging.getLogger("anykit.workbench")
 
 REGISTERED = "registered"
 """The source that `register` puts tools into."""
@@ -196,7 +199,13 @@ class Workbench:
             return
         if isinstance(source.provider, Deciding):
             source.provider.when_decided(lambda made: self._decided(source, made))
-        await source.provider.start()
+        try:
+            async with asyncio.timeout(self.config.limits.connect):
+                await source.provider.start()
+        except Exception as error:  # one source never costs the others
+            log.warning("source %s did not start", source.name, exc_info=error)
+            why = error.message if isinstance(error, CapabilityError) else type(error).__name__
+            self.catalog.replace(replace(source, failed=f"it did not start: {why}"))
 
     async def _decided(self, asked: Source, made: Source) -> None:
         """A URL has said what it is: the real source takes the place of the question."""

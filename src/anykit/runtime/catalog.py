@@ -6,10 +6,11 @@ The catalogue is rebuilt as a whole whenever a source changes, and handed out as
 from __future__ import annotations
 
 import difflib
+import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from anykit.capabilities import (
     CapabilityProvider,
@@ -23,6 +24,8 @@ from anykit.schema import SchemaError, compile_schema
 from anykit.tools import Tool, Toolkit, ToolkitSpec, lift
 
 from .naming import Candidate, Names, clean
+
+T = TypeVar("T")
 
 log = logging.getLogger("anykit.catalog")
 
@@ -192,8 +195,8 @@ class Catalog:
                 (source, prefix, None, invocable, _owner(source, invocable))
                 for invocable in self._invocables(source, source.provider, reports)
             ]
-            resources += [(source.name, provider) for provider in source.provider.resources()]
-            prompts += [(source.name, prefix, provider) for provider in source.provider.prompts()]
+            resources += [(source.name, one) for one in _offered(source, source.provider.resources, reports)]
+            prompts += [(source.name, prefix, one) for one in _offered(source, source.provider.prompts, reports)]
         entries = self._toolkits(classes, reports)
         for entry in entries:
             source = self._sources[entry.source]
@@ -219,7 +222,7 @@ class Catalog:
     def _invocables(self, source: Source, provider: CapabilityProvider, reports: list[Report]) -> Iterable[Invocable]:
         """What a source offers, less what is malformed: one bad tool costs only itself."""
         seen: set[str] = set()
-        for index, invocable in enumerate(provider.invocables()):
+        for index, invocable in enumerate(_offered(source, provider.invocables, reports)):
             if index >= TOOLS_PER_SOURCE:
                 reports.append(Report(source.name, "", f"more than {TOOLS_PER_SOURCE} tools; the rest is left out"))
                 return
@@ -278,6 +281,16 @@ class Catalog:
             if name.reason and name.reason != "source prefix":
                 reports.append(Report(source.name, original, f"called {name.exposed}: {name.reason}"))
         return tools, of_toolkit
+
+
+def _offered(source: Source, ask: Callable[[], Iterable[T]], reports: list[Report]) -> list[T]:
+    """What a provider offers; one that breaks when it is asked costs only itself. No more than is looked at."""
+    try:
+        return list(itertools.islice(ask(), TOOLS_PER_SOURCE + 1))
+    except Exception as error:
+        log.exception("source %s broke when it was asked what it offers", source.name)
+        reports.append(Report(source.name, "", f"left out: asking it failed with {type(error).__name__}"))
+        return []
 
 
 def _fault(name: object, schema: object, seen: set[str]) -> str:

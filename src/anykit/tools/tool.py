@@ -622,6 +622,9 @@ def tool(
     def make(function: Callable[P, R]) -> FunctionTool[P, R]:
         if isinstance(function, FunctionTool):
             raise TypeError(f"{function.name} is a tool already")
+        if isinstance(function, classmethod):
+            name_of = cast("classmethod[Any, ..., Any]", function).__func__.__name__
+            raise TypeError(f"{name_of} is a class method; make a tool of it on its class: tool(Class.{name_of})")
         method = is_method(function)
         signature = describe(function, name=name, description=description, method=method)
         hints = Annotations(

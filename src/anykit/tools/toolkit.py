@@ -165,7 +165,17 @@ _LIFE = frozenset(name for name in vars(Toolkit) if not name.startswith("__"))
 """What a toolkit itself has: a tool of that name would stand in its way."""
 
 
+def _inside(cls: type[Toolkit], name: str, value: staticmethod[..., Any] | classmethod[Any, ..., Any]) -> object:
+    """The tool in `@staticmethod @tool`. Raises `TypeError` for a class method, which no configuration reaches."""
+    inner = cast(object, value.__func__)
+    if isinstance(value, classmethod) and isinstance(inner, FunctionTool | FunctionResource | FunctionPrompt):
+        raise TypeError(f"toolkit {cls.name}: {name!r} is a class method; a tool is a method of the instance")
+    return inner
+
+
 def _spec_of(cls: type[Toolkit]) -> ToolkitSpec:
+    if not (inspect.isclass(cls.Config) and issubclass(cast(type[Any], cls.Config), BaseModel)):
+        raise TypeError(f"toolkit {cls.name}: Config must be a pydantic model, a class that derives from BaseModel")
     tools: dict[str, FunctionTool[..., Any]] = {}
     resources: dict[str, FunctionResource[..., Any]] = {}
     prompts: dict[str, FunctionPrompt[..., Any]] = {}
@@ -176,6 +186,8 @@ def _spec_of(cls: type[Toolkit]) -> ToolkitSpec:
                 continue
             seen.add(attribute)
             value = inspect.getattr_static(cls, attribute, None)
+            if isinstance(value, staticmethod | classmethod):
+                value = _inside(cls, attribute, cast("staticmethod[..., Any] | classmethod[Any, ..., Any]", value))
             if isinstance(value, FunctionTool):
                 found = cast(FunctionTool[..., Any], value)
                 if attribute in _LIFE:
