@@ -393,3 +393,29 @@ def test_an_agent_and_a_host_of_ours_understand_each_other() -> None:
     assert reply.message.data.data == arguments
     session.shutdown(1.0)
     assert [type(event).__name__ for event in to_host()] == ["ShutdownRequested", "Drained"]
+
+
+def test_a_host_that_welcomes_us_in_another_version_is_none_of_ours() -> None:
+    session = agent()
+    req_id = session.handshake(1.0)
+    [event] = hear(session, greeting(req_id, version="2.0", accepted_caps=[{"capability": "tools"}]))
+    assert isinstance(event, HandshakeResult)
+    assert (event.ok, event.reason) == (False, "version_mismatch")
+
+
+def test_a_result_may_lack_what_can_be_done_without() -> None:
+    session = welcomed()
+    req_id = session.call_tool("echo", {}, 1.0)
+    [event] = hear(session, {"type": "tool/call/resp", "req_id": req_id, "data": {"success": True, "data": 7}})
+    assert isinstance(event, Reply)
+    assert isinstance(event.message, ToolCallResponse)
+    assert (event.message.data.success, event.message.data.data, event.message.data.duration_ms) == (True, 7, 0)
+
+
+def test_a_listed_tool_may_lack_its_description() -> None:
+    session = welcomed()
+    req_id = session.list_tools(1.0)
+    [event] = hear(session, {"type": "tool/list/resp", "req_id": req_id, "tools": [{"name": "bare"}]})
+    assert isinstance(event, Reply)
+    assert isinstance(event.message, ToolListResponse)
+    assert [(one.name, one.description) for one in event.message.tools] == [("bare", "")]

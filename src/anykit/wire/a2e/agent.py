@@ -306,6 +306,7 @@ class AgentSession:
             try:
                 message = build(kind, fields)
             except DecodeError:
+                _complete(kind, fields)
                 lost = _drop_bad_entries(kind, fields)
                 message = build(kind, fields)
         except DecodeError as error:
@@ -340,15 +341,18 @@ class AgentSession:
         return open_ones[0] if len(open_ones) == 1 else None
 
     def _handshaken(self, req_id: str, message: HandshakeResponse) -> HandshakeResult:
+        ok, reason = message.ok, message.reason
+        if ok and message.version.partition(".")[0] != "1":
+            ok, reason = False, "version_mismatch"
         result = HandshakeResult(
             req_id=req_id,
-            ok=message.ok,
-            reason=message.reason,
+            ok=ok,
+            reason=reason,
             session_id=message.session_id,
             capabilities={each.capability.value: each.metadata for each in message.accepted_caps if each.enabled},
             max_parallel=message.max_parallel,
         )
-        if message.ok:
+        if ok:
             self._result = result
         return result
 
@@ -406,6 +410,17 @@ def _normalise_capabilities(fields: dict[str, Any]) -> None:
                 "metadata": metadata if isinstance(metadata, dict) else {},
             }
     fields["accepted_caps"] = list(merged.values())
+
+
+def _complete(kind: WireType, fields: dict[str, Any]) -> None:
+    """What a host left out although it must not, and what can be done without."""
+    if kind.name == "tool/call/resp" and isinstance(data := fields.get("data"), dict):
+        fields["data"] = {"tool_name": "", "duration_ms": 0, **cast("dict[str, Any]", data)}
+    elif kind.name == "tool/list/resp" and isinstance(entries := fields.get("tools"), list):
+        fields["tools"] = [
+            {"description": "", **cast("dict[str, Any]", entry)} if isinstance(entry, dict) else entry
+            for entry in cast("list[Any]", entries)
+        ]
 
 
 def _drop_bad_entries(kind: WireType, fields: dict[str, Any]) -> list[AgentEvent]:
