@@ -116,6 +116,8 @@ def _resolved_root(schema: JsonObject) -> JsonObject | None:
     return None
 
 
+WRAPPED: Final = "x-fastmcp-wrap-result"
+"""The keyword by which clients know that the value they want is the one under `result`."""
 _KEPT_AT_ROOT: Final = ("$schema", "$defs", "definitions")
 
 
@@ -134,7 +136,7 @@ def _wrapped(schema: JsonObject) -> JsonObject:
             for node in nodes:
                 if _is_local(node):
                     node["$ref"] = f"#/properties/{RESULT}{cast(str, node['$ref'])[1:]}"
-    return {**outer, "type": "object", "properties": {RESULT: inner}, "required": [RESULT]}
+    return {**outer, "type": "object", "properties": {RESULT: inner}, "required": [RESULT], WRAPPED: True}
 
 
 def _is_local(node: JsonObject) -> bool:

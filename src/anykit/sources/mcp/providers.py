@@ -37,6 +37,7 @@ from .mending import Report
 from .questions import prompt_arguments
 from .rounds import Rounds
 from .servers import McpServer
+from .shaping import unwrapped
 
 if TYPE_CHECKING:
     from .link import McpLink
@@ -131,7 +132,7 @@ class McpTool:
             ) from None
         if isinstance(outcome, Question):
             return rounds.suspension(uuid.uuid4().hex, outcome)
-        return outcome
+        return unwrapped(outcome) if self._spec.metadata["mcp"].get("wrapped") else outcome
 
 
 class Listed(Generic[T]):

@@ -64,11 +64,14 @@ def spec_of(server: str, tool: types.Tool) -> InvocableSpec:
     metadata: JsonObject = {"server": server, "tool": tool.name}
     if tool.meta:
         metadata["_meta"] = dict(tool.meta)
+    output_schema, wrapped = inside(tool.output_schema)
+    if wrapped:
+        metadata["wrapped"] = True
     return InvocableSpec(
         name=tool.name,
         description=clean_text(tool.description or ""),
         input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
+        output_schema=output_schema,
         annotations=Annotations(
             title=None if title is None else clean_text(title, 256),
             read_only=None if hints is None else hints.read_only_hint,
@@ -78,6 +81,34 @@ def spec_of(server: str, tool: types.Tool) -> InvocableSpec:
         ),
         metadata={"mcp": metadata},
     )
+
+
+def inside(schema: JsonObject | None) -> tuple[JsonObject | None, bool]:
+    """What an output schema promises, and whether it stands in a wrapper.
+
+    MCP knows only objects as structured content; servers (FastMCP's, ours) put anything else under `result` and say so.
+    """
+    if schema is None or schema.get(WRAPPED) is not True:
+        return schema, False
+    properties: object = schema.get("properties")
+    inner = cast(JsonObject, properties).get(RESULT) if isinstance(properties, dict) else None
+    if not isinstance(inner, dict):
+        return schema, False
+    shared = {key: schema[key] for key in ("$schema", "$defs", "definitions") if key in schema}
+    return {**shared, **cast(JsonObject, inner)}, True
+
+
+def unwrapped(result: InvocableResult) -> InvocableResult:
+    """The result with what its wrapper holds."""
+    structured: Any = result.structured
+    if not isinstance(structured, dict) or RESULT not in structured:
+        return result
+    return result.model_copy(update={"structured": cast(JsonObject, structured)[RESULT]})
+
+
+WRAPPED = "x-fastmcp-wrap-result"
+"""The keyword of an output schema by which a server says that it wraps."""
+RESULT = "result"
 
 
 def resource_of(resource: types.Resource) -> ResourceDescriptor:
