@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mcp_types as types
 
 from anykit.capabilities import InvocableResult
 from anykit.sources.mcp.shaping import spec_of, unwrapped
 
 
-def tool(schema: dict[str, object]) -> types.Tool:
+def tool(schema: dict[str, Any]) -> types.Tool:
     return types.Tool(name="t", input_schema={"type": "object"}, output_schema=schema)
 
 
 def test_a_wrapper_that_says_so_is_taken_off_schema_and_value() -> None:
-    wrapped = {
+    wrapped: dict[str, Any] = {
         "type": "object",
         "properties": {"result": {"type": "array", "items": {"$ref": "#/$defs/N"}}},
         "required": ["result"],
@@ -32,7 +34,7 @@ def test_a_wrapper_that_says_so_is_taken_off_schema_and_value() -> None:
 
 
 def test_an_object_that_only_happens_to_have_a_result_stays_as_it_is() -> None:
-    schema = {"type": "object", "properties": {"result": {"type": "integer"}}}
+    schema: dict[str, Any] = {"type": "object", "properties": {"result": {"type": "integer"}}}
     spec = spec_of("s", tool(schema))
     assert spec.output_schema == schema
     assert "wrapped" not in spec.metadata["mcp"]
