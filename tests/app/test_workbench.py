@@ -15,7 +15,15 @@ from pydantic import BaseModel, SecretStr
 
 from anykit import Toolkit, Workbench, prompt, resource, tool
 from anykit.app import SourceUnavailable
-from anykit.capabilities import InvalidInput, Invocable, PromptProvider, ResourceProvider, State
+from anykit.capabilities import (
+    CapabilityContext,
+    InvalidInput,
+    Invocable,
+    PromptProvider,
+    ResourceProvider,
+    State,
+    Status,
+)
 from anykit.runtime import CatalogChanged, ToolkitEvent
 
 pytestmark = pytest.mark.anyio
@@ -308,3 +316,20 @@ async def test_a_provider_that_breaks_costs_only_itself() -> None:
     assert any("asking it failed with RuntimeError" in text for text in said)
     assert any("did not start: OSError" in text for text in said)
     assert "sesame" not in " ".join(said)
+
+
+async def test_a_tool_sees_the_context_that_its_caller_gave() -> None:
+    @tool
+    async def seen(context: CapabilityContext) -> list[Any]:
+        context.emit(Status("here"))
+        return [context.session_id, context.turn_id, context.metadata]
+
+    told: list[Any] = []
+    context = CapabilityContext(session_id="s", turn_id="t", metadata={"trace": "1"}, emit=told.append)
+    async with Workbench(seen) as bench:
+        called = await bench.call("seen", context=context)
+        held = bench.get("seen")
+        assert held is not None
+        executed = await held.execute({}, context)
+    assert called.structured == executed.structured == ["s", "t", {"trace": "1"}]
+    assert told == [Status("here")] * 2

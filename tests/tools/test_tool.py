@@ -485,3 +485,14 @@ async def test_a_class_as_a_tool_promises_its_instances() -> None:
 
     assert not result.is_error
     assert result.structured == {"number": 7, "beds": 2}
+
+
+@pytest.mark.parametrize("arguments", [[], "", 0, False])
+async def test_what_is_no_object_is_no_call_without_arguments(arguments: Any) -> None:
+    @tool
+    def nothing() -> str:
+        return "ran"
+
+    result = await nothing.execute(arguments)
+    assert result.code == "invalid_input"
+    assert "must be an object" in result.output

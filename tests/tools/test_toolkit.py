@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from typing import Any
+
 import pytest
 from pydantic import BaseModel, Field, SecretStr
 
-from anykit.tools import Toolkit, prompt, resource, tool
+from anykit.tools import Toolkit, UnsendableResult, prompt, resource, tool
 
 
 class Notes(Toolkit):
@@ -159,3 +162,14 @@ def test_a_static_method_is_a_tool_and_a_class_method_is_refused_at_once() -> No
 def test_a_config_that_is_no_model_is_refused_at_once() -> None:
     with pytest.raises(TypeError, match="toolkit odd: Config must be a pydantic model"):
         type("Odd", (Toolkit,), {"Config": int})
+
+
+@pytest.mark.parametrize("data", [{"at": float("nan")}, {"half": "\ud83d"}, 5, None, [1]])
+def test_what_no_wire_carries_is_not_told(data: Any) -> None:
+    heard: list[object] = []
+    notes = Notes()
+    notes.attach(lambda kind, told: heard.append(told))
+    with pytest.raises(UnsendableResult):
+        notes.emit("status", data)
+    notes.emit("status", {"at": dt.date(2026, 1, 2)})
+    assert heard == [{"at": "2026-01-02"}]

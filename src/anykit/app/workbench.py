@@ -531,6 +531,7 @@ def _options(timeout: float | None, idempotency_key: str | None, context: Capabi
     return CallOptions(
         timeout=timeout,
         idempotency_key=idempotency_key,
+        session_id=context.session_id,
         turn_id=context.turn_id,
         metadata=context.metadata,
         emit=context.emit,

@@ -48,6 +48,8 @@ class CallOptions:
 
     timeout: float | None = None
     call_id: str | None = None
+    session_id: str | None = None
+    """What the tool hears where the caller has no session: a label, and no scope."""
     turn_id: str | None = None
     idempotency_key: str | None = None
     metadata: MetadataMap = field(default_factory=dict[str, Any])
@@ -166,7 +168,7 @@ class Executor:
         request = InvocableRequest(
             input=arguments,
             call_id=call_id,
-            session_id=caller.session,
+            session_id=caller.session or options.session_id,
             turn_id=options.turn_id,
             metadata=options.metadata,
             idempotency_key=options.idempotency_key,

@@ -112,7 +112,9 @@ class Session:
     async def _run_tool(self, name: str, arguments: JsonObject, context: CapabilityContext | None) -> ToolResult:
         options = DEFAULT
         if context is not None:
-            options = CallOptions(turn_id=context.turn_id, metadata=context.metadata, emit=context.emit)
+            options = CallOptions(
+                session_id=context.session_id, turn_id=context.turn_id, metadata=context.metadata, emit=context.emit
+            )
         return await self.call(name, arguments, options)
 
     async def run(self, name: str, arguments: Json = None, options: CallOptions = DEFAULT) -> Outcome:

@@ -195,7 +195,7 @@ class Tool:
 
     async def execute(self, arguments: JsonObject | None, context: CapabilityContext | None = None) -> ToolResult:
         """Validate and run; a failure of the tool is a result, never raised."""
-        request = InvocableRequest(input=arguments or {}, call_id=uuid.uuid4().hex)
+        request = InvocableRequest(input={} if arguments is None else arguments, call_id=uuid.uuid4().hex)
         outcome = await self._outcome(request, context or CapabilityContext())
         return tool_result(outcome, limit=self._spec.max_output)
 
@@ -563,7 +563,7 @@ class BenchTool(Tool):
 
     async def execute(self, arguments: JsonObject | None, context: CapabilityContext | None = None) -> ToolResult:
         """Find, validate, judge, run and record, as every call of the bench."""
-        return await self._runner(self.name, arguments or {}, context)
+        return await self._runner(self.name, {} if arguments is None else arguments, context)
 
     async def invoke(self, request: InvocableRequest, context: CapabilityContext) -> InvocableResult:
         """The same for those who hold it as an invocable. Raises `ExecutionFailed` where it is no success."""

@@ -19,7 +19,9 @@ from pydantic import BaseModel
 from anykit.capabilities import JsonObject
 from anykit.schema import config_schema
 
+from .errors import UnsendableResult
 from .offers import FunctionPrompt, FunctionResource
+from .results import jsonable, sendable
 from .tool import FunctionTool, Occupied
 
 
@@ -132,8 +134,14 @@ class Toolkit(Occupied):
         self.disabled[tool_name] = reason
 
     def emit(self, kind: str, data: JsonObject) -> None:
-        """Tell everyone in whose scope this toolkit is configured. From any thread."""
-        self._emit(kind, data)
+        """Tell everyone in whose scope this toolkit is configured. From any thread.
+
+        Raises `UnsendableResult` where `data` is no JSON object.
+        """
+        plain = jsonable(data)
+        if not isinstance(plain, dict):
+            raise UnsendableResult("what a toolkit tells is an object")
+        self._emit(sendable(kind), cast(JsonObject, plain))
 
     def attach(self, emit: Callable[[str, JsonObject], None] | None) -> None:
         """Where `emit` goes; the host's business."""
