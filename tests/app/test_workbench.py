@@ -208,6 +208,11 @@ async def test_a_toolkit_may_be_switched_off(tmp_path: Path) -> None:
     async with Workbench(Keys, add, config=config) as bench:
         assert bench.toolkits() == []
         assert {view.name: view.state.status for view in bench.sources()}["keys"] == "disabled"
+        for name in Keys.spec().tools:
+            refused = await bench.call(name)
+            assert (refused.status, refused.code) == ("denied", "disabled")
+            assert "toolkit keys is switched off" in refused.output
+        assert (await bench.call("nothing")).code == "unknown_tool"
 
 
 async def test_tools_come_and_go_at_run_time() -> None:

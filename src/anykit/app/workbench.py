@@ -247,6 +247,9 @@ class Workbench:
         kept = tuple(toolkit for toolkit in source.toolkits if toolkit.spec().name not in off)
         if kept == source.toolkits:
             return source
+        for toolkit in source.toolkits:
+            if toolkit not in kept:
+                self.catalog.switched_off.update(dict.fromkeys(toolkit.spec().tools, toolkit.spec().name))
         if not kept and source.provider is None:
             return replace(source, disabled="its toolkit is switched off in the configuration")
         return replace(source, toolkits=kept)

@@ -130,6 +130,8 @@ class Catalog:
         self._toolkit_names = Names()
         self._listeners: list[Callable[[Snapshot], None]] = []
         self._logged: set[Report] = set()
+        self.switched_off: dict[str, str] = {}
+        """Tools that the operator does not offer: the original name, and the toolkit that is switched off."""
         self.snapshot = Snapshot()
 
     def subscribe(self, listener: Callable[[Snapshot], None]) -> Callable[[], None]:

@@ -156,6 +156,9 @@ class Executor:
         self, caller: Caller, name: str, arguments: Json, options: CallOptions, call_id: str, begun: float
     ) -> Outcome:
         entry = self._catalog.snapshot.tools.get(name)
+        if entry is None and (off := self._catalog.switched_off.get(name)) is not None:
+            reason = f"toolkit {off} is switched off in the configuration"
+            return Denied(f"{name} cannot run: {reason}", codes.DISABLED, {"toolkit": off, "reason": reason})
         if entry is None:
             entry = await self._await_tool(name, begun + (options.timeout or CALL_TIMEOUT))
             if entry is None:

@@ -101,7 +101,7 @@ class Threads:
         if placed is None:
             if done is not None:
                 done()
-            raise Busy(f"{self._total} threads are at work and {self._queue} calls wait already")
+            raise Busy(f"all the threads that it may have are at work and {self._queue} calls wait already")
         # Waiting on a lock for a function that is known to be quick costs half of what the loop's own wake-up does; it
         # blocks the loop no longer than an asynchronous function of the same length would.
         if placed and job.moment is not None and job.moment.acquire(timeout=MOMENT) and job.outcome is not None:
