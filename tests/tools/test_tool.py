@@ -496,3 +496,28 @@ async def test_what_is_no_object_is_no_call_without_arguments(arguments: Any) ->
     result = await nothing.execute(arguments)
     assert result.code == "invalid_input"
     assert "must be an object" in result.output
+
+
+async def test_invoking_a_tool_as_an_invocable_raises_errors_of_the_layer_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    @tool
+    def divide(a: int, b: int) -> float:
+        if a > 100:
+            raise ToolError("too large", structured={"a": a})
+        return a / b
+
+    def invoked(**arguments: Any) -> Any:
+        return divide.invoke(InvocableRequest(input=arguments, call_id="1"), CapabilityContext())
+
+    assert (await invoked(a=6, b=3)).structured == 2.0
+    with pytest.raises(InvalidInput) as invalid:
+        await invoked(a="6")
+    assert {fault["path"] for fault in invalid.value.errors} == {"/a", "/b"}
+    with pytest.raises(ExecutionFailed, match="too large") as told:
+        await invoked(a=101, b=1)
+    assert told.value.result is not None
+    assert told.value.result.structured == {"a": 101}
+    with pytest.raises(ExecutionFailed, match="failed unexpectedly"):
+        await invoked(a=1, b=0)
+    assert "ZeroDivisionError" in caplog.text

@@ -258,10 +258,7 @@ async def attempt(
     the traceback goes to the log under that id.
     """
     try:
-        if instance is None:
-            returned = await tool.invoke(request, context)
-        else:
-            returned = await tool.invoke_on(instance, request, context)
+        returned = await tool.invoke_on(instance, request, context)
     except ToolError as error:
         return _told(tool, error)
     except InvalidInput as error:
@@ -434,13 +431,31 @@ class FunctionTool(Tool, Generic[P, R]):
         return self.signature.context_parameter is not None and self.signature.is_async
 
     async def invoke(self, request: InvocableRequest, context: CapabilityContext) -> InvocableResult:
-        """Call the function with the request's input; a synchronous one runs in a thread."""
-        return await self.invoke_on(self._instance, request, context)
+        """Call the function with the request's input, which is checked first. Raises `CapabilityError`, nothing else."""
+        if (refused := check_arguments(self, request.input)) is not None:
+            raise InvalidInput(refused.message, (refused.detail or {}).get("errors", ()))
+        outcome = await attempt(self, request, context)
+        if isinstance(outcome, Completed):
+            return outcome.result
+        if isinstance(outcome, Failed):
+            if outcome.code == codes.BUSY:
+                raise Unavailable(outcome.message)
+            if outcome.code == codes.INVALID_INPUT:
+                raise InvalidInput(outcome.message, (outcome.detail or {}).get("errors", ()))
+            raise ExecutionFailed(
+                outcome.message,
+                code=outcome.code,
+                retryable=outcome.retryable,
+                result=outcome.result,
+                detail=outcome.detail,
+            )
+        raise ExecutionFailed(f"{self.name} did not end: a function asks through its context")
 
     async def invoke_on(
         self, instance: object, request: InvocableRequest, context: CapabilityContext
     ) -> InvocableResult:
-        """The same on `instance`, which for a toolkit's tool is the caller's configured one."""
+        """Once, its arguments being valid; `instance` is for a toolkit's tool the caller's configured one."""
+        instance = self._instance if instance is None else instance
         args, kwargs = self.signature.bind(request.input)
         if self.signature.context_parameter is not None:
             kwargs[self.signature.context_parameter] = context
