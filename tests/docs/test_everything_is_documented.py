@@ -39,7 +39,10 @@ def config_keys(schema: Any) -> Iterator[str]:
             yield from config_keys(value)
 
 
-VERBS = ("init", "add", "list", "show", "configure", "call", "answer", "serve", "validate", "completion", "demo")
+VERBS = (
+    *("init", "add", "list", "show", "configure", "call", "read", "prompt", "login", "answer", "serve", "validate"),
+    *("completion", "demo"),
+)
 
 
 def sections() -> dict[str, str]:

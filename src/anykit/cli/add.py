@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import typer
 
-from anykit.app import AppConfig, ConfigError, Workbench, builtin_toolkits, find_config, read_config
+from anykit.app import AppConfig, ConfigError, SourceView, Workbench, builtin_toolkits, find_config, read_config
 from anykit.app.config import SourceConfig
 from anykit.app.probing import beneath, kind_of
 from anykit.capabilities import Connected, JsonObject, Unavailable
@@ -28,6 +29,7 @@ from .place import did_you_mean, here
 from .terminal import Terminal
 
 AGENT = "a2a"
+SERVER = "mcp"
 AGENT_WORDS = ("a2a", "agent")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SECRET = re.compile(r"auth|token|secret|passw|api[-_]?key|^key$|cookie|credential|signature|^sig$", re.IGNORECASE)
@@ -78,8 +80,9 @@ def run(
         list[str],
         typer.Argument(
             metavar="TARGET...",
-            help="An A2A agent by its base URL or its card's URL, a host by its URL, a Python file or module, or"
-            " anykit:NAME, a toolkit that comes along.",
+            help="An MCP server by its URL or as 'COMMAND ARGS', all those of a client's file (mcp.json), an A2A agent by"
+            " its base URL or its card's URL, a host by its URL, a Python file or module, or anykit:NAME, a toolkit that"
+            " comes along.",
             show_default=False,
         ),
     ],
@@ -89,7 +92,10 @@ def run(
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind", metavar="K", help="What it is, where it should not be asked: a2a, a2e, ...", show_default=False
+            "--kind",
+            metavar="K",
+            help="What it is, where it should not be asked: mcp, a2a, a2e, ...",
+            show_default=False,
         ),
     ] = None,
     headers: Annotated[
@@ -97,7 +103,7 @@ def run(
         typer.Option(
             "--header",
             metavar="'NAME: VALUE'",
-            help="Of an agent: a header for its own origin; a secret as ${VARIABLE}. May be repeated.",
+            help="Of an agent or MCP server: a header for its own origin; a secret as ${VARIABLE}. May be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -114,10 +120,11 @@ def run(
         bool, typer.Option("--no-verify", help="Write it down without looking at it; a URL then needs --kind.")
     ] = False,
 ) -> int:
-    """Add an agent, a host, a toolkit or a file of tools to the file.
+    """Add an MCP server, an agent, a host, a toolkit or a file of tools to the file.
 
-    The file is --config, else the nearest anykit.toml, else a new one here. A URL is asked what it is, an agent's card is
-    read, a Python file is imported; no tool is called. Secrets are written as references: ${VARIABLE}.
+    The file is --config, else the nearest anykit.toml, else a new one here. A URL is asked what it is, a command is
+    started, an agent's card is read, a Python file is imported; no tool is called. Secrets are written as references:
+    ${VARIABLE}.
     """
     if invocation.flags.sources:
         raise usage("name what to add as it is, without --source", ("write", "anykit add TARGET"))
@@ -160,7 +167,35 @@ def _file(invocation: Invocation) -> tuple[Path, AppConfig]:
         config = read_config(file) if file.exists() else AppConfig(path=file)
     except ConfigError as error:
         raise usage(str(error), ("check it", "anykit validate"), code="bad_config") from None
+    if str(file.absolute()) in config.sources:
+        raise usage(
+            f"{file}: the file of an MCP client is not written here",
+            ("take its servers into a file of ours", f"anykit add {shlex.quote(str(file))}"),
+            code="not_written",
+        )
     return file, config
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What a source turned out to be."""
+
+    views: Sequence[SourceView]
+    connects: bool
+    """Whether the first lies behind a connection."""
+    stderr: Sequence[str]
+    """The last that the first wrote to stderr."""
+    warnings: Sequence[str]
+
+
+def _last_words(provider: object) -> Sequence[str]:
+    if not hasattr(provider, "stderr"):
+        return ()
+    from anykit.sources.mcp import McpSource  # noqa: PLC0415 - only those who use MCP pay for it
+
+    from .servers import last_lines  # noqa: PLC0415 - as above
+
+    return last_lines(provider.stderr, 5) if isinstance(provider, McpSource) else ()
 
 
 class _Looking:
@@ -197,7 +232,9 @@ class _Looking:
             return Added(url, AGENT, known)
         if not self._options.verify:
             if not kind:
-                raise usage("without a look it is not known what it is", ("say it", "--kind a2a   or   --kind a2e"))
+                raise usage(
+                    "without a look it is not known what it is", ("say it", "--kind mcp, --kind a2a or --kind a2e")
+                )
             return self._unseen_agent(url) if kind == AGENT else self._source(url, kind, ())
         with self._invocation.terminal.waiting(f"asking {public_url(url)} ..."):
             if kind == AGENT:
@@ -206,7 +243,7 @@ class _Looking:
                 kind = await self._kind(url)
             if kind == AGENT:
                 return await self._agent(url, earlier)
-            self._only_of_agents()
+            self._only_of_agents(kind)
             return await self._seen(self._source(url, kind, ()))
 
     async def _kind(self, url: str) -> str:
@@ -328,7 +365,13 @@ class _Looking:
     def _source(self, target: str, kind: str, tools: tuple[str, ...]) -> Added:
         options = self._options
         value: JsonObject | str = target
-        if options.name or options.token or options.kind or _URL.match(target):
+        if options.headers and kind == SERVER:
+            value = {"url": target, "kind": kind, "headers": dict(options.headers)}
+            if options.name:
+                value["name"] = options.name
+            if options.token:
+                value["token"] = options.token
+        elif options.name or options.token or options.kind or _URL.match(target):
             value = {"url" if _URL.match(target) else "target": target}
             if kind and (options.kind or _URL.match(target)):
                 value["kind"] = kind
@@ -345,6 +388,14 @@ class _Looking:
         if not target:
             raise usage("an empty word names nothing")
         kind = self._options.kind
+        from .servers import is_command, is_file_of_servers, looks_like_a_file_of_servers  # noqa: PLC0415 - as above
+
+        if is_file_of_servers(target) and kind in ("", SERVER):
+            return await self._servers(target)
+        if is_command(target) or (kind == SERVER and not target.endswith(".py")):
+            return await self._command(target, kind or SERVER)
+        if looks_like_a_file_of_servers(target):
+            raise usage(f"{target}: there is no such file", code="no_file")
         if kind == AGENT:
             raise usage(f"{target}: an agent is added by its URL", ("write", f"anykit add https://{target}"))
         if target.startswith("anykit:"):
@@ -377,10 +428,34 @@ class _Looking:
 
     async def _seen(self, found: Added) -> Added:
         """The same with its tools, once it was opened. Raises `CommandError` where that fails."""
+        assert found.addition is not None
+        looked = await self._looked(found.addition.value)
+        view = looked.views[0]
+        name = self._options.name or view.name
+        detail = view.state.detail or {}
+        about = " ".join(
+            filter(None, (str(detail.get("server", "")), f"MCP {detail['protocol']}")) if "protocol" in detail else ()
+        )
+        if view.state.status != "ready":
+            reason = view.state.reason or self._no_answer
+            if detail.get("needs") == "login":
+                # It is there, and lets nobody in before this is written down: that is how it gets its name.
+                return replace(found, name=name, warnings=(reason,))
+            shown = public_url(found.target) if _URL.match(found.target) else found.target
+            words = [f"stderr: {line}" for line in looked.stderr if line not in reason]
+            message = "\n".join([reason if shown in reason else f"{shown}: {reason}", *words])
+            if detail.get("needs"):
+                fixes = [("prove who asks", "--token '${VARIABLE}'   or   --header 'NAME: ${VARIABLE}'")]
+                raise CommandError(message, code="unauthorized", exit=Exit.CREDENTIALS, fixes=fixes)
+            if looked.connects:
+                raise CommandError(message, code="unavailable", exit=Exit.UNREACHABLE)
+            raise usage(message, code="bad_source")
+        return replace(found, tools=view.tools, name=name, about=about, warnings=view.reports)
+
+    async def _looked(self, said: JsonObject | str) -> _Looked:
+        """What becomes of it in a workbench of its own, once it had its time."""
         from contextlib import AsyncExitStack  # noqa: PLC0415
 
-        assert found.addition is not None
-        said = found.addition.value
         source = SourceConfig(target=said) if isinstance(said, str) else SourceConfig.model_validate(said)
         config = AppConfig(sources=[source], limits=self._config.limits).model_copy(update={"path": self._file})
         records = MemoryRecords()
@@ -391,18 +466,79 @@ class _Looking:
             async with AsyncExitStack() as stack:
                 await entered(stack, bench)
                 await bench.settled(self._invocation.wait)
-                view = bench.sources()[0]
-                connects = isinstance(bench.catalog.snapshot.sources[view.name].provider, Connected)
-        if view.state.status != "ready":
-            reason = view.state.reason or f"no answer within {self._invocation.wait:g} s"
-            shown = public_url(found.target) if _URL.match(found.target) else found.target
-            message = reason if shown in reason else f"{shown}: {reason}"
-            if connects:
-                raise CommandError(message, code="unavailable", exit=Exit.UNREACHABLE)
-            raise usage(message, code="bad_source")
-        return replace(found, tools=view.tools, name=self._options.name or view.name, warnings=view.reports)
+                views = bench.sources()
+                provider = bench.catalog.snapshot.sources[views[0].name].provider if views else None
+                reports = tuple(f"{view.name}: {report}" for view in views for report in view.reports)
+                return _Looked(views, isinstance(provider, Connected), _last_words(provider), reports)
 
-    def _only_of_agents(self) -> None:
+    # MCP servers
+
+    async def _command(self, text: str, kind: str) -> Added:
+        """A server that is started by a command line."""
+        from .servers import command_of  # noqa: PLC0415 - as above
+
+        if kind not in (SERVER, "a2e"):
+            raise usage(f"--kind {kind}: a command starts an MCP server, or with --kind a2e an A2E host")
+        entry = {"kind": kind, **command_of(text, self._file.parent)}
+        if self._options.name:
+            entry["name"] = self._options.name
+        if (known := self._known_command(entry)) is not None:
+            return Added(text, kind, known)
+        found = Added(text, kind, self._options.name or str(entry["command"]), addition=Addition(entry))
+        if not self._options.verify:
+            return found
+        with self._invocation.terminal.waiting(f"starting {entry['command']} ..."):
+            return await self._seen(found)
+
+    def _known_command(self, entry: JsonObject) -> str | None:
+        """The source of the file that is started so."""
+        wanted = [entry["command"], *entry.get("args", ())]
+        for source in self._config.sources:
+            if isinstance(source, SourceConfig) and source.command:
+                command = [source.command] if isinstance(source.command, str) else source.command
+                if [*command, *source.args] == wanted and source.env == entry.get("env", {}):
+                    return source.name or command[0]
+        return None
+
+    async def _servers(self, target: str) -> Added:
+        """A client's file: each server in it will be a source. One that is away costs only itself."""
+        from anykit.sources.mcp import Misfit, read_servers  # noqa: PLC0415 - only those who use MCP pay for it
+
+        if self._options.name:
+            raise usage("--name is for one server; a file's servers have names")
+        try:
+            entries = read_servers(here(target))
+        except Misfit as error:
+            raise usage(str(error), code="bad_source") from None
+        written = self._from_file(target)
+        if (known := self._known_source(written)) is not None:
+            return Added(target, SERVER, known)
+        found = Added(target, SERVER, written, addition=Addition(written))
+        if not self._options.verify or not entries:
+            return found
+        with self._invocation.terminal.waiting(f"asking {len(entries)} servers ..."):
+            looked = await self._looked(written)
+        views, warnings = looked.views, list(looked.warnings)
+        warnings += [
+            f"{view.name} is not available now: {view.state.reason or self._no_answer}"
+            for view in views
+            if view.state.status not in ("ready", "disabled")
+        ]
+        ready = sum(view.state.status == "ready" for view in views)
+        return replace(
+            found,
+            tools=tuple(tool for view in views for tool in view.tools),
+            about=f"{ready} of {len(views)} servers ready",
+            warnings=tuple(warnings),
+        )
+
+    @property
+    def _no_answer(self) -> str:
+        return f"no answer within {self._invocation.wait:g} s"
+
+    def _only_of_agents(self, kind: str = "") -> None:
+        if kind == SERVER and not self._options.credentials:
+            return
         if self._options.headers or self._options.credentials:
             raise usage("--header and --credential are for agents", ("of a host", "--token '${VARIABLE}'"))
 
@@ -479,7 +615,9 @@ def _split(target: str) -> tuple[str, str, str]:
 
 
 def _is_path(path: str) -> bool:
-    return not path.startswith("anykit:") and (path.endswith(".py") or "/" in path or path.startswith("~"))
+    return not path.startswith("anykit:") and (
+        path.endswith((".py", ".json", ".jsonc", ".toml", ".yaml", ".yml")) or "/" in path or path.startswith("~")
+    )
 
 
 def _is_base(card: str) -> bool:
@@ -519,4 +657,6 @@ def _print(terminal: Terminal, found: Sequence[Added], file: Path) -> None:
 
 
 def _next(one: Added) -> Sequence[str]:
+    if one.kind == SERVER and not one.tools:
+        return (f"look:  anykit show {one.name}",)
     return () if not one.tools else (f"look:  anykit show {one.tools[0]}",)

@@ -6,8 +6,9 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from anykit.app import (
@@ -19,7 +20,18 @@ from anykit.app import (
     find_config,
     read_config,
 )
-from anykit.capabilities import Connected, Event, InvalidInput, Json, JsonObject
+from anykit.capabilities import (
+    Connected,
+    Event,
+    InvalidInput,
+    Json,
+    JsonObject,
+    PromptContents,
+    PromptProvider,
+    ResourceContents,
+    ResourceProvider,
+    Templated,
+)
 from anykit.runtime import HOST, CallOptions, Configured
 from anykit.stores import RecordError, SecretError, UnresolvedReference, resolve_all
 from anykit.stores import data_dir as default_data_dir
@@ -27,9 +39,11 @@ from anykit.tools import ToolResult, tool_result
 
 from .errors import CommandError, Exit, usage
 from .invocation import Invocation
-from .place import AgentFacts, PromptRow, ResourceRow, SourceRow, ToolkitRow, ToolRow, here, hints_of
+from .place import AgentFacts, PromptRow, ResourceRow, ServerFacts, SourceRow, ToolkitRow, ToolRow, here, hints_of
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+LEAST_WAIT = 0.25
+"""Seconds that a source has for a list, also where no time is left."""
 
 
 def configuration(invocation: Invocation) -> AppConfig:
@@ -115,8 +129,11 @@ def importable(config: AppConfig) -> Generator[None]:
 class LocalPlace:
     """See `Place`."""
 
-    def __init__(self, bench: Workbench, on_line: Sequence[str] = ()) -> None:
+    def __init__(self, bench: Workbench, on_line: Sequence[str] = (), *, wait: float = 10.0) -> None:
         self.bench = bench
+        self.silent: set[str] = set()
+        """Sources that did not list what they have in time."""
+        self._until = asyncio.get_running_loop().time() + wait
         self._on_line = on_line
         self._session = bench.session(face="command")
 
@@ -129,22 +146,54 @@ class LocalPlace:
         sources: tuple[str, ...] = (),
         wanted: str | None = None,
         configuring: bool = False,
+        finding: Callable[[LocalPlace], Awaitable[bool]] | None = None,
     ) -> AsyncGenerator[LocalPlace]:
-        """Open the sources and wait for their verdicts. Raises `CommandError`; what else is wrong is a warning."""
+        """Open the sources and wait for their verdicts. Raises `CommandError`; what else is wrong is a warning.
+
+        Nothing more is waited for once `wanted`, a tool or toolkit, is there, or once `finding` has found it.
+        """
         config, named = sources_of(invocation, configuration(invocation), sources)
         terminal = invocation.terminal
         bench = Workbench(*named, config=config, data_dir=data_folder(invocation, config), settle=0.0)
         with importable(config):
             async with AsyncExitStack() as stack:
+                place = cls(bench, (*sources, *invocation.flags.sources), wait=invocation.wait)
                 with terminal.waiting("opening the sources ..."):
                     await entered(stack, bench)
-                    await _known(bench, wanted, invocation.wait)
-                place = cls(bench, (*sources, *invocation.flags.sources))
-                place._say_what_is_wrong(invocation, wanted, wanted if configuring else None)
+                    found = await place._known(wanted, finding, invocation.wait)
+                place._say_what_is_wrong(invocation, wanted if configuring else None, found=found)
                 yield place
+                for source in sorted(place.silent):
+                    terminal.warn(f"source {source} did not say in time what it has")
 
-    def _say_what_is_wrong(self, invocation: Invocation, wanted: str | None, configuring: str | None) -> None:
-        found = wanted is not None and _knows(self.bench, wanted)
+    async def _known(
+        self, wanted: str | None, finding: Callable[[LocalPlace], Awaitable[bool]] | None, timeout: float
+    ) -> bool:
+        """Wait until every source has a verdict, or what is wanted is there; at most `timeout` seconds. Whether it is."""
+
+        async def found() -> bool:
+            return (wanted is not None and _knows(self.bench, wanted)) or (finding is not None and await finding(self))
+
+        settling = asyncio.ensure_future(self.bench.settled(timeout))
+        changed = asyncio.Event()
+        unsubscribe = self.bench.catalog.subscribe(lambda snapshot: changed.set())
+        try:
+            while True:
+                changed.clear()
+                over = settling.done()
+                if await found():
+                    return True
+                if over:
+                    return False
+                hearing = asyncio.ensure_future(changed.wait())
+                await asyncio.wait((settling, hearing), return_when=asyncio.FIRST_COMPLETED)
+                hearing.cancel()
+        finally:
+            unsubscribe()
+            settling.cancel()
+            await asyncio.gather(settling, return_exceptions=True)
+
+    def _say_what_is_wrong(self, invocation: Invocation, configuring: str | None, *, found: bool) -> None:
         for source in self.bench.sources():
             if source.state.status == "failed" or (source.state.status == "connecting" and not found):
                 why = source.state.reason or "no answer yet"
@@ -208,6 +257,7 @@ class LocalPlace:
 
     async def resources(self) -> list[ResourceRow]:
         """See `Place`."""
+        await self._leave_out_the_silent()
         single = [
             ResourceRow(one.id, one.name, one.title, one.description, one.media_type, one.size)
             for one in await self._session.resources()
@@ -220,6 +270,7 @@ class LocalPlace:
 
     async def prompts(self) -> list[PromptRow]:
         """See `Place`."""
+        await self._leave_out_the_silent()
         return [
             PromptRow(one.id, one.title, one.description, tuple(part.model_dump() for part in one.arguments))
             for one in await self._session.prompts()
@@ -242,11 +293,49 @@ class LocalPlace:
                 toolkits=view.toolkits,
                 reports=view.reports,
                 agent=_agent_of(known[view.name].provider) if view.kind == "a2a" else None,
+                server=_server_of(known[view.name].provider) if view.kind == "mcp" else None,
             )
             for view in self.bench.sources()
         ]
 
+    async def _leave_out_the_silent(self) -> None:
+        """Ask every source for its lists at once; who does not answer in time is not asked again."""
+        catalog = self.bench.catalog
+        snapshot = catalog.snapshot
+        asking = {
+            asyncio.ensure_future(_lists(provider)): source
+            for source, provider in [
+                *snapshot.resources,
+                *((source, provider) for source, _, provider in snapshot.prompts),
+            ]
+            if source not in self.silent
+        }
+        if asking:
+            left = max(LEAST_WAIT, self._until - asyncio.get_running_loop().time())
+            _, late = await asyncio.wait(asking, timeout=left)
+            self.silent |= {asking[task] for task in late}
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
+        if self.silent:
+            snapshot = catalog.snapshot
+            catalog.snapshot = replace(
+                snapshot,
+                resources=tuple(one for one in snapshot.resources if one[0] not in self.silent),
+                prompts=tuple(one for one in snapshot.prompts if one[0] not in self.silent),
+            )
+
     # what is done
+
+    async def read(self, uri: str) -> ResourceContents:
+        """A resource's contents. Raises `CapabilityError`; `InvalidInput` where nobody has it."""
+        await self._leave_out_the_silent()
+        return await self._session.read(uri)
+
+    async def prompt(self, name: str, arguments: JsonObject) -> PromptContents:
+        """A prompt, filled in. Raises `CapabilityError`; `InvalidInput` where nobody has it, or for wrong arguments."""
+        await self._leave_out_the_silent()
+        return await self._session.prompt(name, arguments)
 
     async def call(
         self, name: str, arguments: JsonObject, *, timeout: float | None, listen: Callable[[Event], None]
@@ -300,26 +389,28 @@ def _agent_of(provider: object) -> AgentFacts | None:
     return facts_of_source(provider) if isinstance(provider, A2ASource) else None
 
 
+def _server_of(provider: object) -> ServerFacts | None:
+    """What is known of an MCP server."""
+    from anykit.sources.mcp import McpSource  # noqa: PLC0415 - only those who use MCP pay for it
+
+    from .servers import facts_of_server  # noqa: PLC0415 - as above
+
+    return facts_of_server(provider) if isinstance(provider, McpSource) else None
+
+
+async def _lists(provider: ResourceProvider | PromptProvider) -> None:
+    """Let a provider list what it has, so that it knows it."""
+    if isinstance(provider, ResourceProvider):
+        await provider.list_resources()
+        if isinstance(provider, Templated):
+            await provider.list_templates()
+    else:
+        await provider.list_prompts()
+
+
 def _knows(bench: Workbench, name: str) -> bool:
     snapshot = bench.catalog.snapshot
     return name in snapshot.tools or name in snapshot.toolkits
-
-
-async def _known(bench: Workbench, wanted: str | None, timeout: float) -> None:
-    """Wait until every source has a verdict, or what is wanted is known; at most `timeout` seconds."""
-    settling = asyncio.ensure_future(bench.settled(timeout))
-    changed = asyncio.Event()
-    unsubscribe = bench.catalog.subscribe(lambda snapshot: changed.set())
-    try:
-        while not settling.done() and not (wanted is not None and _knows(bench, wanted)):
-            changed.clear()
-            hearing = asyncio.ensure_future(changed.wait())
-            await asyncio.wait((settling, hearing), return_when=asyncio.FIRST_COMPLETED)
-            hearing.cancel()
-    finally:
-        unsubscribe()
-        settling.cancel()
-        await asyncio.gather(settling, return_exceptions=True)
 
 
 async def keep(bench: Workbench, toolkit: ToolkitRow, config: JsonObject) -> None:

@@ -193,6 +193,56 @@ class AgentFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What is known of an MCP server, fit to be shown."""
+
+    server: str
+    """Name and version, as it says."""
+    protocol: str
+    """The revision of MCP in use."""
+    instructions: str
+    capabilities: JsonObject
+    """What it said that it can, as MCP spells it; {} while it is away."""
+    tools: int
+    resources: int
+    templates: int
+    prompts: int
+    needs: str = ""
+    """`login`, `credentials` or `permission`, where it did not let us in."""
+    noise: int = 0
+    """Lines on its stdout that were no messages."""
+    starts: int = 0
+    """How often it was tried."""
+    pid: int | None = None
+    left_out: tuple[str, ...] = ()
+    """What of its lists is not offered as it was listed, and why."""
+    stderr: tuple[str, ...] = ()
+    """The last lines that it wrote to stderr."""
+    log: tuple[str, ...] = ()
+    """The last lines of its log."""
+
+    def to_json(self) -> JsonObject:
+        """As `show` shows it."""
+        return {
+            "server": self.server,
+            "protocol": self.protocol,
+            "instructions": self.instructions,
+            "capabilities": self.capabilities,
+            "tools": self.tools,
+            "resources": self.resources,
+            "templates": self.templates,
+            "prompts": self.prompts,
+            "needs": self.needs,
+            "noise": self.noise,
+            "starts": self.starts,
+            "pid": self.pid,
+            "left_out": list(self.left_out),
+            "stderr": list(self.stderr),
+            "log": list(self.log),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class SourceRow:
     """A source. Times are Unix seconds."""
 
@@ -210,6 +260,8 @@ class SourceRow:
     reports: tuple[str, ...] = ()
     agent: AgentFacts | None = None
     """Of an A2A agent, once its card was read."""
+    server: ServerFacts | None = None
+    """Of an MCP server."""
 
     def to_json(self) -> JsonObject:
         """As `list` shows it."""
@@ -225,8 +277,12 @@ class SourceRow:
     def to_whole_json(self) -> JsonObject:
         """As `show` shows it."""
         more = {"location": self.location, "tools": list(self.tools), "toolkits": list(self.toolkits)}
-        whole = {**self.to_json(), **more, "reports": list(self.reports)}
-        return whole if self.agent is None else {**whole, "agent": self.agent.to_json()}
+        whole: JsonObject = {**self.to_json(), **more, "reports": list(self.reports)}
+        if self.agent is not None:
+            whole["agent"] = self.agent.to_json()
+        if self.server is not None:
+            whole["server"] = self.server.to_json()
+        return whole
 
 
 class Place(Protocol):

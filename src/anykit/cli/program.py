@@ -44,11 +44,14 @@ class Verb:
 
 VERBS = (
     Verb("init", "Write a first anykit.toml and a tool"),
-    Verb("add", "Add an agent, a host, a toolkit or a file of tools to the file"),
+    Verb("add", "Add an MCP server, an agent, a host, a toolkit or a file of tools to the file"),
     Verb("list", "List toolkits, tools, resources, prompts and sources", connects=True),
     Verb("show", "Show one of them, with its schema", connects=True),
     Verb("configure", "Configure a toolkit", connects=True),
     Verb("call", "Call a tool", connects=True),
+    Verb("read", "Read a resource"),
+    Verb("prompt", "Fill a prompt in"),
+    Verb("login", "Log in to an MCP server"),
     Verb("answer", "Answer a question that a call asked, and go on with it"),
     Verb("serve", "Offer the tools to agents"),
     Verb("validate", "Check the file and the sources"),

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
@@ -26,6 +26,7 @@ from .place import (
     Place,
     PromptRow,
     ResourceRow,
+    ServerFacts,
     SourceRow,
     ToolkitRow,
     ToolRow,
@@ -52,7 +53,8 @@ def run(
         str,
         typer.Argument(
             metavar="NAME|CARD_URL",
-            help="A toolkit, tool, prompt, resource (its URI), source or agent; or the URL of an agent that is nowhere yet.",
+            help="A toolkit, tool, prompt, resource (its URI), source, MCP server or agent; or the URL of an agent that is"
+            " nowhere yet.",
         ),
     ],
     kind: Annotated[
@@ -316,6 +318,9 @@ def _print_source(terminal: Terminal, row: SourceRow) -> None:
     if row.agent is not None:
         terminal.write("")
         _print_agent(terminal, row.agent)
+    if row.server is not None:
+        terminal.write("")
+        _print_server(terminal, row.server, row.name)
     if row.reports:
         _print_table(terminal, "Reports", ("report",), [(report,) for report in row.reports])
 
@@ -343,6 +348,39 @@ def _print_agent(terminal: Terminal, agent: AgentFacts) -> None:
         _print_table(terminal, "Skills", ("skill", "tool", "tags", "description"), cells)
     if agent.left_out:
         _print_table(terminal, "Left out", ("left out",), [(one,) for one in agent.left_out])
+
+
+def _print_server(terminal: Terminal, server: ServerFacts, name: str) -> None:
+    _print_title(terminal, "MCP server", server.server or name, None, server.instructions)
+    _print_facts(
+        terminal,
+        {
+            "protocol": server.protocol,
+            "capabilities": ", ".join(_capability_words(server.capabilities)),
+            "tools": server.tools,
+            "resources": server.resources,
+            "templates": server.templates,
+            "prompts": server.prompts,
+            "needs": server.needs,
+            "process": server.pid,
+            "tries": server.starts,
+            "noise on stdout": server.noise or None,
+        },
+    )
+    for heading, lines in (("Left out", server.left_out), ("stderr", server.stderr), ("Log", server.log)):
+        if lines:
+            _print_table(terminal, heading, (heading.lower(),), [(line,) for line in lines])
+
+
+def _capability_words(capabilities: JsonObject) -> list[str]:
+    """`tools (listChanged)`, `logging`, ...: each with what of it holds."""
+    words: list[str] = []
+    for name, said in capabilities.items():
+        flags = (
+            [key for key, value in cast(JsonObject, said).items() if value is True] if isinstance(said, dict) else []
+        )
+        words.append(f"{name} ({', '.join(flags)})" if flags else name)
+    return words
 
 
 def _when(moment: float | None) -> str | None:

@@ -5,6 +5,7 @@ On a terminal tables are aligned and coloured; in a pipe they are lines of tab-s
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import getpass
 import io
@@ -27,6 +28,10 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2
 _STYLES = {"bold": "1", "dim": "2", "red": "1;31", "green": "32", "yellow": "33", "cyan": "36"}
 _STATES = {"ready": "green", "yes": "green", "failed": "red", "no": "yellow", "connecting": "yellow", "disabled": "dim"}
 """Words that have a colour in tables."""
+
+
+MAX_LINE = 64 * 1024
+"""Bytes of a line that is waited for."""
 
 
 class OutputClosed(Exception):
@@ -259,6 +264,43 @@ class Terminal:
         with _interruptible():
             line = self._streams.stdin.readline()
         return line.rstrip("\r\n") if line else None
+
+    async def heard_line(self) -> str | None:
+        """One line of stdin, while the loop goes on; None at its end. Giving up on it leaves nothing behind that reads."""
+        stdin = self._streams.stdin
+        try:
+            descriptor = stdin.fileno()
+            loop, readable = asyncio.get_running_loop(), asyncio.Event()
+            loop.add_reader(descriptor, readable.set)
+        except (OSError, ValueError, NotImplementedError):  # a file, or no stream of the system: it never blocks
+            return stdin.readline() or None
+        try:
+            raw = b""
+            while not raw.endswith(b"\n"):
+                readable.clear()
+                await readable.wait()
+                piece = os.read(descriptor, 4096)
+                if not piece:
+                    break
+                raw += piece
+                if len(raw) > MAX_LINE:
+                    break
+            return raw.decode(errors="replace") or None
+        finally:
+            loop.remove_reader(descriptor)
+
+    def write_bytes(self, data: bytes) -> bool:
+        """Bytes for stdout as they are; False where it takes none: a terminal, or a stream of text alone."""
+        buffer = getattr(self._streams.stdout, "buffer", None)
+        if self.stdout_is_terminal or buffer is None:
+            return False
+        self.flush()
+        try:
+            buffer.write(data)
+            buffer.flush()
+        except BrokenPipeError:
+            raise OutputClosed from None
+        return True
 
     def read_all(self) -> str:
         """All of stdin."""
