@@ -20,6 +20,7 @@ from pathlib import Path
 import driver
 import report
 from parts_a2a import bench_a2a
+from parts_mcp import bench_mcp
 from report import ANYKIT, HERE, PYTHON, ROOT, row, run, verdict
 
 PEERS = report.TOOLNEXUS
@@ -187,6 +188,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "import": bench_import,
     "serve": bench_serve,
     "a2a": bench_a2a,
+    "mcp": bench_mcp,
 }
 
 
