@@ -10,8 +10,8 @@ import anyio
 import pydantic
 import pytest
 
-from anykit import CapabilityContext, Toolkit, tool
-from anykit.a2e import A2EClient, A2EEvent, A2ERequestError, A2ESource
+from anykit import CapabilityContext, Toolkit, Workbench, tool
+from anykit.a2e import A2EClient, A2EEvent, A2EHost, A2ERequestError, A2ESource
 from anykit.capabilities import (
     BlobPart,
     Event,
@@ -166,3 +166,16 @@ async def test_through_a_source_a_result_is_the_same(host: InProcess) -> None:
         assert schema["required"] == ["value"]
     finally:
         await source.close()
+
+
+async def test_a_client_takes_a_host_of_its_own_process_as_its_target() -> None:
+    async with Workbench(echo, Vault) as bench:
+        host = A2EHost(bench)
+        async with A2EClient(host) as one, A2EClient(host) as two:
+            await one.toolkits.configure("vault", {"word": "open sesame"})
+            assert (await one.tools.call("say")).data == "open sesame"
+            with pytest.raises(A2ERequestError, match="not configured"):
+                await two.tools.call("say")
+            assert (await two.tools.call("echo", {"value": ODD})).data == ODD
+        async with A2EClient(host) as again:
+            assert "echo" in [each.name for each in await again.tools.list()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
@@ -10,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from anykit.runtime import Session
+from anykit.transports import MemoryTransport, memory_pair
 from anykit.wire.a2e import HostLimits, HostSession, new_id
 
 from .connection import Carrier, Connection
 from .definitions import metadata_of
+from .lines import serve_connection
 from .loading import PluginClass, PluginProblem, load_plugins
 from .mcp import AgentModels, Catalogued, McpMessages, Registrar
 from .plugged import Plugged
@@ -100,6 +103,7 @@ class A2EHost:
         registrar: Registrar | None = None,
     ) -> None:
         self._bench = bench
+        self._in_memory: set[asyncio.Task[str]] = set()
         self._token = token
         self._lenient = lenient_caps
         self._principal = principal
@@ -120,6 +124,14 @@ class A2EHost:
     def capabilities(self) -> Mapping[str, Mapping[str, Any]]:
         """What is served, with what a handshake tells of it."""
         return self._capabilities
+
+    async def connect(self) -> MemoryTransport:
+        """An agent's end of a new session in this process, such as an `A2EClient` takes; it ends when that is closed."""
+        theirs, ours = memory_pair()
+        task = asyncio.create_task(serve_connection(self, ours), name="a2e in memory")
+        self._in_memory.add(task)
+        task.add_done_callback(self._in_memory.discard)
+        return theirs
 
     def connection(
         self,

@@ -8,14 +8,16 @@ import logging
 import signal
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from anykit.transports import LineTransport, ProtocolStreams, TransportClosed
 from anykit.transports import Oversized as TransportOversized
 from anykit.wire.a2e import Oversized
 
 from .connection import Connection
-from .host import A2EHost
+
+if TYPE_CHECKING:
+    from .host import A2EHost
 
 log = logging.getLogger("anykit.a2e")
 

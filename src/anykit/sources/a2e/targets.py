@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 from urllib.parse import urlsplit
 
 from anykit.capabilities import Unavailable
@@ -23,16 +23,28 @@ from anykit.transports import (
 
 Opener: TypeAlias = Callable[[], Awaitable[LineTransport]]
 """Opens a transport; is called again for each new connection."""
+
+
+@runtime_checkable
+class InProcess(Protocol):
+    """A host in this process, an `A2EHost`: it opens transports to itself."""
+
+    def connect(self) -> Awaitable[LineTransport]:
+        """One to a new session."""
+        ...
+
+
 Target: TypeAlias = (
     str
     | os.PathLike[str]
     | Sequence[str]
     | Command
     | LineTransport
+    | InProcess
     | Callable[[], LineTransport]
     | Callable[[], Awaitable[LineTransport]]
 )
-"""A URL, a command line, a program, an argv, a command with its environment, a transport, or what makes one."""
+"""A URL, a command line, a program, an argv, a command with its environment, a transport, a host, or what makes one."""
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -71,9 +83,13 @@ def opener(
         return os.path.basename(command.program) or command.program, start
     if isinstance(target, LineTransport):
         return "memory", _once(target)
+    if isinstance(target, InProcess):
+        return "memory", _made_by(target.connect)
     if callable(target):
         return getattr(target, "__name__", None) or "transport", _made_by(target)
-    raise ValueError(f"an A2E host is a URL, a command, a list of strings or a transport, not {type(target).__name__}")
+    raise ValueError(
+        f"an A2E host is a URL, a command, a list of strings, a transport or an A2EHost, not {type(target).__name__}"
+    )
 
 
 def _url(url: str, scheme: str, headers: Mapping[str, str] | None, max_line: int) -> tuple[str, Opener]:
