@@ -103,7 +103,7 @@ async def test_an_agent_that_asks_again_asks_again() -> None:
         tool = await tool_of(one)
         again = await tool.answer(await asked(tool), data="Oslo")
     assert again.status == "suspended"
-    assert again.output == "Which city?"
+    assert again.output.startswith("Which city?\n")
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,8 @@ async def test_a_workbench_keeps_the_question_and_goes_on_with_the_answer() -> N
     async with scripted(asking) as one, Workbench() as bench:
         await bench_with(bench, one)
         result = await bench.call("Calc_Agent_add", {"task": "weather"})
-        assert (result.status, result.output) == ("suspended", "Which city?")
+        assert result.status == "suspended"
+        assert result.output.startswith("Which city?\n")
         assert result.suspension is not None
         assert [waiting.id for waiting in bench.suspensions()] == [result.suspension.id]
         assert result.suspension.state is None
