@@ -19,6 +19,7 @@ from anykit.capabilities import (
     CapabilityContext,
     InvalidInput,
     Invocable,
+    InvocableRequest,
     PromptProvider,
     ResourceProvider,
     State,
@@ -338,3 +339,12 @@ async def test_a_tool_sees_the_context_that_its_caller_gave() -> None:
         executed = await held.execute({}, context)
     assert called.structured == executed.structured == ["s", "t", {"trace": "1"}]
     assert told == [Status("here")] * 2
+
+
+async def test_a_tool_of_the_bench_says_what_it_is_about_to_touch(tmp_path: Path) -> None:
+    async with Workbench("anykit:filesystem") as bench:
+        await bench.configure("filesystem", {"root_dir": str(tmp_path)})
+        writing = bench.get("write_file")
+        assert writing is not None
+        [asked] = writing.preflight(InvocableRequest(input={"path": "a", "content": ""}, call_id="1"))
+    assert (asked.kind, asked.target) == ("file_write", "a")

@@ -521,3 +521,9 @@ async def test_invoking_a_tool_as_an_invocable_raises_errors_of_the_layer_only(
     with pytest.raises(ExecutionFailed, match="failed unexpectedly"):
         await invoked(a=1, b=0)
     assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize("bound", [{"timeout": 0}, {"timeout": -1.0}, {"max_output": 0}, {"concurrency": 0}])
+def test_a_bound_that_lets_nothing_run_is_refused_where_it_is_written(bound: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="of a tool is more than 0"):
+        tool(**bound)

@@ -107,7 +107,7 @@ class Session:
         return self._handed_out(entry)
 
     def _handed_out(self, entry: ToolEntry) -> Tool:
-        return BenchTool(entry.tool.spec, self._run_tool)
+        return BenchTool(entry.tool, self._run_tool)
 
     async def _run_tool(self, name: str, arguments: JsonObject, context: CapabilityContext | None) -> ToolResult:
         options = DEFAULT

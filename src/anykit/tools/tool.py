@@ -572,9 +572,14 @@ def lift(invocable: Invocable, **changes: Any) -> Tool:
 class BenchTool(Tool):
     """A tool as a workbench hands it out: `execute` goes through the bench's executor."""
 
-    def __init__(self, spec: ToolSpec, runner: Runner) -> None:
-        super().__init__(spec)
+    def __init__(self, tool: Tool, runner: Runner) -> None:
+        super().__init__(tool.spec)
+        self._tool = tool
         self._runner = runner
+
+    def preflight(self, request: InvocableRequest) -> Sequence[PermissionRequest]:
+        """What the tool itself says."""
+        return self._tool.preflight(request)
 
     async def execute(self, arguments: JsonObject | None, context: CapabilityContext | None = None) -> ToolResult:
         """Find, validate, judge, run and record, as every call of the bench."""
@@ -631,8 +636,12 @@ def tool(
     """Make a tool of a function or method, bare or with options.
 
     `timeout` is in seconds, `max_output` in bytes, `concurrency` in threads (synchronous functions only). The four hints
-    are MCP's. Raises `SignatureError` at once where a parameter cannot be described, naming it.
+    are MCP's. Raises `SignatureError` at once where a parameter cannot be described, naming it, and `ValueError` for a
+    bound that lets nothing run.
     """
+    for bound, value in (("timeout", timeout), ("max_output", max_output), ("concurrency", concurrency)):
+        if value is not None and not value > 0:
+            raise ValueError(f"{bound} of a tool is more than 0, not {value!r}")
 
     def make(function: Callable[P, R]) -> FunctionTool[P, R]:
         if isinstance(function, FunctionTool):
