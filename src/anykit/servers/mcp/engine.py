@@ -81,6 +81,7 @@ class Engine:
                 task.cancel()
             if self._answering:
                 await asyncio.wait(set(self._answering), timeout=1.0)
+        await self._face.settle()
 
     # requests
 

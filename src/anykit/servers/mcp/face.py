@@ -56,6 +56,7 @@ from .configuring import Desk
 from .definitions import Offered, offered
 from .jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from .questions import Abilities, Request, Unaskable, answer_of, askable, requests_of
+from .running import Running
 from .streams import bare
 from .telling import Switch, Teller
 from .view import LEVELS, Level, News, Proposing, View, Watch, spawn, watch_resource
@@ -77,6 +78,8 @@ STATE_TIME: Final = 24 * 3600.0
 """Seconds that a client may take to come back with an answer (MCP 2026-07-28)."""
 CONFIGURING: Final = 60.0
 """Seconds that a call waits for its toolkit to be configured, before it is said again where."""
+CLEANUP: Final = 2.0
+"""Seconds that cancelled calls have when the host ends."""
 ABANDONED: Final = 0.5
 """Seconds that a call has to end whose question nobody will answer."""
 SWITCHES: Final = 1000
@@ -120,6 +123,7 @@ class Face:
     ) -> None:
         self._limits = limits
         self._desk = desk
+        self._running = Running()
         self._offered: dict[str, tuple[object, Offered]] = {}
         self._listens: set[ListenHandler] = set()
         self._switches: OrderedDict[str, Switch] = OrderedDict()
@@ -160,6 +164,10 @@ class Face:
         """Streams of changes end in good order."""
         for listening in list(self._listens):
             listening.close()
+
+    async def settle(self) -> None:
+        """Wait, for a moment, for cancelled calls to clean up."""
+        await self._running.settle(CLEANUP)
 
     # around every message
 
@@ -210,7 +218,9 @@ class Face:
         teller = Teller(context, _level(context), params.name)
         try:
             async with view.gate.turn():
-                answer = await detached(self._called(context, params, teller), f"mcp call {params.name[:64]}")
+                answer = await self._running.through(
+                    self._called(context, params, teller), f"mcp call {params.name[:64]}"
+                )
             await teller.close()
         except Busy as error:
             return content.failure(str(error), codes.BUSY, retryable=True)
@@ -476,7 +486,7 @@ class Face:
         """Something that may take long, in its turn. `InvalidInput` passes; other failures become the protocol's."""
         try:
             async with context.lifespan_context.gate.turn():
-                return await detached(work, f"mcp {context.method}")
+                return await self._running.through(work, f"mcp {context.method}")
         except InvalidInput:
             raise
         except CapabilityError as error:
@@ -588,30 +598,6 @@ class _Bus:
                 await self.publish(PromptsListChanged())
             case (_, uri):
                 self._updated(uri)
-
-
-async def detached(work: Awaitable[T], name: str) -> T:
-    """Await something in a task of its own, so that it is cancelled once, as asyncio does it.
-
-    The SDK cancels through a scope that cancels again at every wait, which would cut every cleanup short.
-    """
-
-    async def run() -> T:
-        return await work
-
-    task = asyncio.get_running_loop().create_task(run(), name=name)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        task.add_done_callback(_forget)
-        task.cancel()
-        raise
-
-
-def _forget(task: asyncio.Task[Any]) -> None:
-    """Nobody waits for it any more."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.debug("a cancelled call ended with %s", type(error).__name__)
 
 
 def _version() -> str:
@@ -779,12 +765,12 @@ def _page(items: Sequence[T], cursor: str | None, key: Callable[[T], str]) -> tu
 
 
 def _sealed(key: str) -> str:
-    return base64.urlsafe_b64encode(key.encode()).decode()
+    return base64.urlsafe_b64encode(key.encode(errors="surrogatepass")).decode()
 
 
 def _opened(cursor: str) -> str | None:
     try:
-        key = base64.urlsafe_b64decode(cursor.encode()).decode()
+        key = base64.urlsafe_b64decode(cursor.encode()).decode(errors="surrogatepass")
     except ValueError:
         return None
     return key if _sealed(key) == cursor else None

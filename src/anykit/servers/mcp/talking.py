@@ -95,6 +95,7 @@ class Talk:
             await asyncio.wait([self._serving], timeout=2.0)
             self._serving.cancel()
             await asyncio.wait([self._serving], timeout=1.0)
+        await self._face.settle()
         self._view.close()
 
     async def _serve(self) -> None:
