@@ -52,9 +52,11 @@ class LogLines(logging.Handler):
             return  # how a source fares is told by the verb
         try:
             text = record.getMessage()
-            if record.exc_info and not self._tracebacks:
+            if (record.exc_info or record.exc_text) and not self._tracebacks:
                 return  # whoever asked is told in one line, and that there is more with -v
-            if record.exc_info:
+            if record.exc_text:
+                text = f"{text}\n{record.exc_text}"
+            elif record.exc_info:
                 text = f"{text}\n{self._format.formatException(record.exc_info)}"
             if record.levelno >= logging.WARNING:
                 self._terminal.warn(text)

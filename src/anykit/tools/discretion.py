@@ -44,7 +44,12 @@ class Discretion:
 
     def exception(self, log: logging.Logger, message: str, *args: object) -> None:
         """Log the exception that is being handled, with its traceback."""
-        log.error("%s\n%s", self.hide(message % args), self.hide(traceback.format_exc().rstrip()))
+        if not log.isEnabledFor(logging.ERROR):
+            return
+        record = log.makeRecord(log.name, logging.ERROR, __file__, 0, self.hide(message % args), (), None)
+        # Where `logging` keeps a traceback that is text already: whoever shows none still shows none.
+        record.exc_text = self.hide(traceback.format_exc().rstrip())
+        log.handle(record)
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
