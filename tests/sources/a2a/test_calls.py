@@ -252,7 +252,8 @@ async def test_b050_a_question_stops_the_call_and_says_how_to_go_on(spelling: Js
     asking = {"id": "t1", "contextId": "c1", "status": {"state": spelling, "message": message}}
     async with scripted(sequence(task("working"), asking)) as one:
         result = await call(one)
-    assert (result.is_error, result.status, result.output) == (True, "suspended", "Which city?")
+    assert (result.is_error, result.status) == (True, "suspended")
+    assert result.output.startswith("Which city?")
     assert result.suspension is not None
     assert result.suspension.kind == "input"
     assert result.metadata["state"] == "input-required"
@@ -744,7 +745,8 @@ async def test_a_settled_task_is_not_kept_waiting_by_a_stream_that_stays_open() 
 
 async def test_a_question_in_a_stream_stops_the_call() -> None:
     result, _, _ = await streamed([WORKING, told("TASK_STATE_INPUT_REQUIRED", "Which city?")], end="hang")
-    assert (result.output, result.metadata["state"]) == ("Which city?", "input-required")
+    assert result.output.startswith("Which city?\n")
+    assert result.metadata["state"] == "input-required"
 
 
 async def test_an_answer_in_one_piece_to_a_request_for_a_stream_is_taken() -> None:
