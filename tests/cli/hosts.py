@@ -47,7 +47,7 @@ def listening(folder: Path, *argv: str, env: dict[str, str] | None = None) -> Ge
     host = Host(process, "")
     try:
         assert process.stderr is not None
-        while not host.url or len(host.said) < 3 or not host.said[-1].endswith("/a2e"):
+        while not host.url or not host.said[-1].endswith("/mcp"):  # the last of the lines
             line = process.stderr.readline()
             assert line, f"the host ended: {host.said}"
             host.said.append(line.rstrip("\n"))

@@ -30,7 +30,14 @@ def get(url: str, **headers: str) -> tuple[int, Any]:
 
 def test_it_says_where_it_listens_and_what_it_answers(folder: Path) -> None:
     with listening(folder, "tools.py") as host:
-        assert host.said == [f"anykit: listening on {host.url}", f"  A2E   {host.url}", f"  A2E   {host.url}/a2e"]
+        assert host.said == [
+            f"anykit: listening on {host.url}",
+            f"  A2E   {host.url}",
+            f"  A2E   {host.url}/a2e",
+            f"  A2A   {host.url}/.well-known/agent-card.json",
+            f"  A2A   {host.url}/a2a",
+            f"  MCP   {host.url}/mcp",
+        ]
         assert host.url.startswith("http://127.0.0.1:")
         assert get(f"{host.url}/health") == (200, {"status": "ok"})
         assert get(f"{host.url}/a2e/health") == (200, {"status": "ok"})
