@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from anykit.capabilities import CapabilityError
+from anykit.cli.demo import ledger
 from anykit.cli.demo.agents import A2A_STEPS, AgentStage, answer_question, call_official_agent
+from anykit.cli.demo.servers import MCP_STEPS, ServerStage, isolate_servers, one_result_everywhere
 from anykit.cli.demo.stage import Stage, StepFailed, furnish, require
 from anykit.cli.demo.steps import STEPS, Step
 from anykit.cli.demo.verb import Report, demonstrate
@@ -18,12 +21,13 @@ from cli.running import anykit
 
 
 @pytest.mark.timeout(60)
-def test_the_demonstration_passes_over_both_transports_and_with_agents() -> None:
+def test_the_demonstration_passes_over_both_transports_with_agents_and_with_servers() -> None:
     done = anykit("demo", "--json")
     assert done.code == 0, done.out
     titles = [step.title for step in STEPS]
-    assert [report["step"] for report in done.json] == [*titles, *titles, *(step.title for step in A2A_STEPS)]
-    sections = ["stdio"] * len(STEPS) + ["http"] * len(STEPS) + ["a2a"] * len(A2A_STEPS)
+    more = [step.title for step in (*A2A_STEPS, *MCP_STEPS)]
+    assert [report["step"] for report in done.json] == [*titles, *titles, *more]
+    sections = ["stdio"] * len(STEPS) + ["http"] * len(STEPS) + ["a2a"] * len(A2A_STEPS) + ["mcp"] * len(MCP_STEPS)
     assert [report["transport"] for report in done.json] == sections
     assert all(report["passed"] for report in done.json)
     assert sum(report["seconds"] for report in done.json) < 30
@@ -85,6 +89,33 @@ async def test_a_step_with_an_agent_that_is_not_there_fails(
     stage = AgentStage("a2a", "nothing", tmp_path, "http://127.0.0.1:1", "http://127.0.0.1:1")
     with pytest.raises(StepFailed):
         await act(stage)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("act", [isolate_servers, one_result_everywhere])
+async def test_a_step_with_a_server_or_a_host_that_is_not_there_fails(
+    tmp_path: Path, act: Callable[[ServerStage], Awaitable[str]]
+) -> None:
+    stage = ServerStage("mcp", "nothing", tmp_path, "http://127.0.0.1:1/mcp", "http://127.0.0.1:1")
+    with pytest.raises((StepFailed, CapabilityError)):
+        await act(stage)
+
+
+@pytest.mark.anyio
+async def test_the_demonstrations_server_speaks_both_eras_and_asks() -> None:
+    call: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    arguments = {"name": "tally", "arguments": {"text": "a bc"}}
+    old = ledger.answer({**call, "params": arguments})
+    new = ledger.answer({**call, "params": {**arguments, "_meta": {ledger.VERSION: ledger.MODERN}}})
+    assert old is not None
+    assert new is not None
+    assert old["result"]["structuredContent"] == {"words": 2, "letters": 3}
+    assert new["result"] == {"resultType": "complete", **old["result"]}
+    asked = ledger.answer({**call, "params": {"name": "order", "arguments": {"text": "tea"}}})
+    assert asked is not None
+    assert asked["result"]["inputRequests"]["amount"]["params"]["message"] == "How much tea?"
+    assert ledger.answer({"jsonrpc": "2.0", "method": "notifications/initialized"}) is None
+    assert "error" in (ledger.answer({**call, "method": "nothing"}) or {})
 
 
 def test_the_folder_has_a_root_and_a_way_out_of_it(tmp_path: Path) -> None:

@@ -66,7 +66,8 @@ async def _read(invocation: Invocation, uri: str, output: str | None) -> int:
 
     try:
         async with LocalPlace.opened(invocation, finding=listed) as place:
-            if not any(_may_be(row.uri, uri, is_template=row.is_template) for row in await place.resources()):
+            rows = [row for row in await place.resources() if _may_be(row.uri, uri, is_template=row.is_template)]
+            if not rows:
                 raise await _unknown(place, uri)
             with terminal.waiting(f"reading {uri} ..."):
                 try:
@@ -79,7 +80,7 @@ async def _read(invocation: Invocation, uri: str, output: str | None) -> int:
     except TimeoutError:
         raise CommandError(f"{uri}: no answer within {limit:g} s", code="timeout", exit=Exit.UNREACHABLE) from None
     if terminal.as_json:
-        terminal.write_json({"contents": [mcp_contents(part, uri) for part in contents.parts]})
+        terminal.write_json({"contents": [mcp_contents(part, uri, rows[0].media_type) for part in contents.parts]})
     elif output is not None:
         _save(contents, output, terminal)
     else:
@@ -118,20 +119,20 @@ def nothing_called(
 # what was read
 
 
-def mcp_contents(part: ContentPart, uri: str) -> JsonObject:
-    """A part of a resource as MCP spells it: `uri`, `mimeType`, and `text` or `blob`."""
+def mcp_contents(part: ContentPart, uri: str, media_type: str | None = None) -> JsonObject:
+    """A part of a resource as MCP spells it: `uri`, `mimeType` (a text's is the listed one), and `text` or `blob`."""
     match part:
         case TextPart(text=text):
-            return {"uri": uri, "text": text}
+            return {"uri": uri, **({"mimeType": media_type} if media_type else {}), "text": text}
         case StructuredPart(value=value):
             return {"uri": uri, "mimeType": "application/json", "text": to_json(value)}
         case EmbeddedResource():
             found: JsonObject = mcp_part(part)["resource"]
             return found
-        case ImagePart(data=data, media_type=media_type) | AudioPart(data=data, media_type=media_type):
-            return _blob(data, uri, media_type)
-        case BlobPart(data=data, media_type=media_type) if data is not None:
-            return _blob(data, part.uri or uri, media_type)
+        case ImagePart(data=data, media_type=kind) | AudioPart(data=data, media_type=kind):
+            return _blob(data, uri, kind)
+        case BlobPart(data=data, media_type=kind) if data is not None:
+            return _blob(data, part.uri or uri, kind)
         case _:
             return {"uri": uri, "text": describe_part(part)}
 
