@@ -129,8 +129,8 @@ def _flags_of(verb: str) -> Iterator[Proposal]:
 
 
 def _takes_value(word: str) -> bool:
-    own = {"--secret", "--input-json", "--kind", "--stdio", "--host", "--port", "--tls-cert", "--tls-key"}
-    return word in TAKES_VALUE | own | {"--trusted-proxy", "--allow-host", "--allow-origin"}
+    own = {"--secret", "--input-json", "--kind", "--stdio", "--host", "--port", "--tls-cert", "--tls-key", "-o"}
+    return word in TAKES_VALUE | own | {"--trusted-proxy", "--allow-host", "--allow-origin", "--output"}
 
 
 def _values_of(flag: str, rest: Sequence[str], terminal: Terminal, before: Sequence[str]) -> Iterable[Proposal]:
@@ -138,7 +138,7 @@ def _values_of(flag: str, rest: Sequence[str], terminal: Terminal, before: Seque
         case "--color":
             return [(word, "") for word in ("auto", "always", "never")]
         case "--stdio":
-            return [("a2e", "")]
+            return [("a2e", ""), ("mcp", "")]
         case "--kind":
             return [(word, "") for word in ("toolkit", "tool", "prompt", "resource", "source")]
         case "--secret" if len(_bare(rest[1:])) > 0:
@@ -192,6 +192,14 @@ def _positional(verb: str, given: Sequence[str], flags: Flags, terminal: Termina
             return _asked(flags, terminal, _tools)
         case "configure", 0:
             return _asked(flags, terminal, _toolkits)
+        case "read", 0:
+            return _asked(flags, terminal, _resources)
+        case "prompt", 0:
+            return _asked(flags, terminal, _prompts)
+        case "login", 0:
+            return _asked(flags, terminal, _servers)
+        case "prompt", _:
+            return _asked(flags, terminal, _prompt_arguments(given[0], given[1:]))
         case "call" | "configure", _:
             return _asked(flags, terminal, _fields(verb, given[0], given[1:]))
         case _:
@@ -217,6 +225,31 @@ async def _tools(place: Place) -> list[Proposal]:
 
 async def _toolkits(place: Place) -> list[Proposal]:
     return [(row.name, first_line(row.description)) for row in await place.toolkits()]
+
+
+async def _resources(place: Place) -> list[Proposal]:
+    return [(row.uri, row.name) for row in await place.resources() if not row.is_template]
+
+
+async def _prompts(place: Place) -> list[Proposal]:
+    return [(row.name, first_line(row.description)) for row in await place.prompts()]
+
+
+async def _servers(place: Place) -> list[Proposal]:
+    return [(row.name, row.location) for row in await place.sources() if row.kind == "mcp"]
+
+
+def _prompt_arguments(name: str, given: Sequence[str]) -> Question:
+    taken = {word.partition("=")[0].rstrip(":") for word in given}
+
+    async def ask(place: Place) -> list[Proposal]:
+        row = next((row for row in await place.prompts() if row.name == name), None)
+        arguments = () if row is None else row.arguments
+        return [
+            (f"{one['name']}=", first_line(one.get("description"))) for one in arguments if one["name"] not in taken
+        ]
+
+    return ask
 
 
 async def _everything(place: Place) -> list[Proposal]:
