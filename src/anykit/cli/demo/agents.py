@@ -21,7 +21,7 @@ from anykit.capabilities import CapabilityContext, Event, Status
 from .stage import argv_of_host, listening, own_environment, require
 from .steps import Step
 
-PATIENCE = 5.0
+PATIENCE = 12.0
 """Seconds to wait for what has to come at once."""
 CALL_SECONDS = 10.0
 QUICK = 1.5

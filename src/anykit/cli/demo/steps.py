@@ -16,7 +16,7 @@ from .sample import NOTE
 from .stage import OUTSIDE, SECRET, Stage, require
 
 TOOLS = ("read_file", "write_file", "edit_file", "list_dir", "glob", "grep")
-PATIENCE = 5.0
+PATIENCE = 12.0
 """Seconds to wait for what has to come at once."""
 
 

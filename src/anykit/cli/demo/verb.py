@@ -20,7 +20,7 @@ from .servers import MCP_STEPS, ServerStage, with_servers
 from .stage import Stage, StepFailed, furnish, over_http, over_stdio
 from .steps import STEPS, Step
 
-STEP_SECONDS = 15.0
+STEP_SECONDS = 25.0
 """What one step may take."""
 
 
