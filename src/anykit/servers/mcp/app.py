@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from anykit.servers.identity import Message, Receive, Scope, Send, Ways, headers_named, refuse
+from anykit.transports.importing import import_alone
 
 from .authorization import WELL_KNOWN, Door, ResourceServer, Turned
 from .bench import Bench, Limits
@@ -83,7 +83,7 @@ class McpApp:
         return await asyncio.shield(self._loading)
 
     async def _load(self) -> Engine:
-        module = await asyncio.to_thread(importlib.import_module, "anykit.servers.mcp.engine")
+        module = await asyncio.to_thread(import_alone, "anykit.servers.mcp.engine")
         engine: type[Engine] = module.Engine
         return engine(
             self._bench,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from anykit.transports import LineTransport
+from anykit.transports.importing import import_alone
 
 from .bench import Bench, Limits
 
@@ -38,7 +38,7 @@ async def serve_mcp_lines(
     cancelled, what was said is sent, and the transport is closed, all bounded in time.
     """
     stopping = asyncio.ensure_future(stop.wait() if stop is not None else asyncio.Future[bool]())
-    loading = asyncio.ensure_future(asyncio.to_thread(importlib.import_module, "anykit.servers.mcp.talking"))
+    loading = asyncio.ensure_future(asyncio.to_thread(import_alone, "anykit.servers.mcp.talking"))
     try:
         await asyncio.wait([loading, stopping], return_when=asyncio.FIRST_COMPLETED)
         if not loading.done():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import importlib
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from types import ModuleType
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 
 from anykit.capabilities import Unavailable
 from anykit.transports import HttpClient, ProcessTransport, spawn
+from anykit.transports.importing import import_alone
 
 from .credentials import Credentials, Fixed
 from .servers import Era, McpServer, Offers, Transport
@@ -28,9 +28,16 @@ if TYPE_CHECKING:
 def begin_import() -> Future[ModuleType]:
     """Import the SDK and what of ours is typed by it, in a thread: a second of CPU that the loop does not wait for."""
     executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="anykit-mcp-sdk")
-    future = executor.submit(importlib.import_module, f"{__package__}.link")
+    future = executor.submit(import_alone, f"{__package__}.link")
     executor.shutdown(wait=False)
+    future.add_done_callback(_forget_failure)
     return future
+
+
+def _forget_failure(future: Future[ModuleType]) -> None:
+    """A failed import is tried again with the next connection."""
+    if not future.cancelled() and future.exception() is not None:
+        begin_import.cache_clear()
 
 
 async def sdk() -> None:
