@@ -1,4 +1,4 @@
-"""The MCP conformance suite against our server (`make conformance`)."""
+"""The MCP conformance suite against our server and our client (`make conformance`)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,26 @@ def suite() -> None:
     done = subprocess.run(["scripts/conformance-setup.sh"], cwd=ROOT, capture_output=True, text=True, timeout=240)
     if done.returncode == UNREACHABLE:
         warnings.filterwarnings("default", message="NOT TESTED")
-        warnings.warn(f"NOT TESTED: MCP conformance, since its suite cannot be fetched: {done.stderr[-500:]}", stacklevel=2)
+        warnings.warn(
+            f"NOT TESTED: MCP conformance, since its suite cannot be fetched: {done.stderr[-500:]}", stacklevel=2
+        )
         pytest.skip("NOT TESTED: the MCP conformance suite cannot be fetched, no registry is reachable")
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.timeout(300)
-def test_the_server_conforms_to_both_eras(suite: None) -> None:
+def test_server_and_client_conform_to_both_eras(suite: None) -> None:
     done = subprocess.run(["scripts/conformance.sh"], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    totals = dict(re.findall(r"^server, (\S+): Total: (\d+) passed", done.stdout, re.M))
-    assert int(totals["2026-07-28"]) >= 160
-    assert int(totals["2025-11-25"]) >= 80
+    told = re.findall(r"^(\S+, \S+): (\d+) of (\d+) scenarios, (\d+) checks$", done.stdout, re.M)
+    assert {name: int(scenarios) for name, _, scenarios, _ in told} == {
+        "server, 2026-07-28": 37,
+        "client, 2026-07-28": 32,
+        "server, 2025-11-25": 30,
+        "client, 2025-11-25": 18,
+    }
+    assert {name for name, passed, scenarios, _ in told if passed != scenarios} == {"server, 2026-07-28"}
+    assert sum(int(checks) for *_, checks in told) > 800
 
 
 def test_every_expected_failure_has_a_reason() -> None:
