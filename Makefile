@@ -28,7 +28,7 @@ test: lint ## Everything that has to hold: lint, then all tests
 conformance-setup: venv ## The MCP conformance suite, into .venvs (once)
 	@scripts/conformance-setup.sh
 
-conformance: venv ## Our MCP server against the conformance suite, in both eras
+conformance: venv ## Our MCP server and client against the conformance suite, in both eras
 	@scripts/conformance.sh
 
 format: venv ## Let ruff mend what it can
