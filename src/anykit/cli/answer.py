@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import typer
 
@@ -23,10 +22,9 @@ from .fields import Field, Form
 from .invocation import Invocation
 from .local import LocalPlace, configuration, data_folder
 from .place import did_you_mean
+from .questions import SETTLED_ELSEWHERE, example_of, is_object
 
 _ASSIGNMENT = re.compile(r"[^\s=]+=.*", re.DOTALL)
-_SETTLED_ELSEWHERE = ("authorization", "approval", "configuration")
-"""Kinds of questions to which "go on" is an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,7 @@ def _data(invocation: Invocation, asked: Suspension, words: Sequence[str], text:
         return _as_text(form, asked.schema, " ".join(words))
     if whole is not None:
         return json_given(whole, invocation.terminal)
-    if asked.kind in _SETTLED_ELSEWHERE and not (asked.schema or {}).get("required"):
+    if asked.kind in SETTLED_ELSEWHERE and not (asked.schema or {}).get("required"):
         return None if asked.schema is None else {}
     if invocation.terminal.interactive:
         return _typed(invocation, asked, form)
@@ -169,7 +167,7 @@ def _data(invocation: Invocation, asked: Suspension, words: Sequence[str], text:
 
 def _as_text(form: Form, schema: JsonObject | None, text: str) -> Json:
     """A text as the schema takes it: itself, or the one field that takes a text."""
-    if schema is None or not _is_object(schema):
+    if schema is None or not is_object(schema):
         return text if schema is None else form.value((), text)
     fields = form.fields
     required = [field for field in fields if field.required] or fields
@@ -185,18 +183,13 @@ def _as_text(form: Form, schema: JsonObject | None, text: str) -> Json:
     return whole
 
 
-def _is_object(schema: JsonObject) -> bool:
-    kinds: Any = schema.get("type")
-    return kinds == "object" or (kinds is None and "properties" in schema)
-
-
 def _typed(invocation: Invocation, asked: Suspension, form: Form) -> Json:
     """Ask whoever sits there."""
     terminal = invocation.terminal
     terminal.note(asked.prompt)
     if asked.url:
         terminal.note(asked.url)
-    if asked.schema is None or not _is_object(asked.schema):
+    if asked.schema is None or not is_object(asked.schema):
         line = terminal.ask("answer: ")
         return _as_text(form, asked.schema, line)
     lines: list[str] = []
@@ -212,16 +205,6 @@ def _ask(invocation: Invocation, field: Field) -> str:
     question = f"{field.name} ({field.kind}{'' if field.required else ', optional'}): "
     terminal = invocation.terminal
     return terminal.ask_secret(question) if field.secret else terminal.ask(question)
-
-
-def example_of(asked: Suspension, flags: Sequence[str] = ()) -> str:
-    """The command that answers, with an answer made from the schema."""
-    start, schema, end = f"anykit answer {asked.id}", asked.schema, shlex.join(flags)
-    words = [] if asked.kind in _SETTLED_ELSEWHERE else ["TEXT"]
-    if schema is not None and _is_object(schema):
-        fields = Form(schema).fields
-        words = [field.placeholder for field in [field for field in fields if field.required] or fields]
-    return " ".join(filter(None, [start, *words, end]))
 
 
 # what becomes of it

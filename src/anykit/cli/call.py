@@ -36,6 +36,7 @@ from .failures import CALL_EXITS, of_capability
 from .fields import Form
 from .invocation import Invocation
 from .place import Place, ToolkitRow, ToolRow, did_you_mean, opened
+from .questions import example_of
 from .show import configure_line
 from .terminal import Terminal
 
@@ -125,8 +126,6 @@ def _question(invocation: Invocation, asked: Suspension, *, outlives: bool) -> C
     """It waits: what for, and how to answer."""
     message = asked.prompt if asked.url is None or asked.url in asked.prompt else f"{asked.prompt}\n{asked.url}"
     if outlives:
-        from .answer import example_of  # noqa: PLC0415 - it prints what it gets as this does
-
         fixes = [("answer it", example_of(asked, _same_place(invocation)))]
     elif asked.url is not None:
         fixes = [("answer it", asked.url)]
