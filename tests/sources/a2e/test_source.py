@@ -160,7 +160,9 @@ async def test_errors_are_the_layers(
         await call(tool(source, "a"))
 
 
-async def test_a_question_is_a_suspension_whose_answer_goes_back_to_the_host(host: ScriptedHost, source: A2ESource) -> None:
+async def test_a_question_is_a_suspension_whose_answer_goes_back_to_the_host(
+    host: ScriptedHost, source: A2ESource
+) -> None:
     host.answers["tool/call/req"] = lambda request: called(
         request, {"id": "s1", "kind": "input", "prompt": "?"}, success=False, error_code="suspended"
     )
