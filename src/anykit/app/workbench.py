@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from anykit.capabilities import (
     CapabilityContext,
@@ -21,10 +21,12 @@ from anykit.capabilities import (
     JsonObject,
     PromptContents,
     PromptDescriptor,
+    PromptMessage,
     ResourceContents,
     ResourceDescriptor,
     State,
     Suspension,
+    TextPart,
 )
 from anykit.runtime import (
     HOST,
@@ -56,7 +58,7 @@ from anykit.stores import (
 from anykit.stores import (
     data_dir as default_data_dir,
 )
-from anykit.tools import Bounds, Tool, ToolResult, tool_result
+from anykit.tools import OUTPUT_LIMIT, Bounds, Tool, ToolResult, tool_result
 
 from .config import AppConfig, parse_config, read_config
 from .configurations import Configurations
@@ -366,6 +368,30 @@ class Workbench:
     async def prompt(self, name: str, args: JsonObject | None = None) -> PromptContents:
         """Fill one in. Raises `CapabilityError`."""
         return await self._mine.prompt(name, args)
+
+    async def context(
+        self,
+        *,
+        resources: Sequence[str] = (),
+        prompts: Sequence[str | tuple[str, JsonObject]] = (),
+        format: Literal["openai", "anthropic", "gemini"] = "openai",
+        limit: int = OUTPUT_LIMIT,
+    ) -> list[JsonObject]:
+        """Resources (by URI) and prompts (by name, or name and arguments) as messages for a model, without a tool call.
+
+        In the given order, resources first, in the shape of `format` (`openai`, `anthropic`, `gemini`); at most `limit`
+        bytes of content in all, and what was cut says so. Raises `CapabilityError` for what cannot be read or filled in.
+        """
+        from anykit.adapters import shaped_messages  # noqa: PLC0415 - only those who talk to a model need it
+
+        messages: list[PromptMessage] = []
+        for uri in resources:
+            contents = await self.read(uri)
+            messages.append(PromptMessage(role="user", content=(TextPart(text=f"{uri}:"), *contents.parts)))
+        for wanted in prompts:
+            name, args = (wanted, {}) if isinstance(wanted, str) else wanted
+            messages += (await self.prompt(name, args)).messages
+        return shaped_messages(messages, format, limit=limit)
 
     # calls
 
