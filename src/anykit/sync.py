@@ -168,6 +168,10 @@ class Workbench:
         """Fill one in. Raises `CapabilityError`."""
         return self._await(self._bench.prompt(name, args))
 
+    def context(self, **options: Any) -> list[JsonObject]:
+        """Resources and prompts as messages for a model; parameters as `anykit.Workbench.context`."""
+        return self._await(self._bench.context(**options))
+
     def add(self, source: object) -> SourceView:
         """Add a source at run time."""
         return self._await(self._bench.add(source))

@@ -39,6 +39,7 @@ def test_the_verbs_work_without_await() -> None:
         assert bench.call("get").structured == 4
         assert [one.id for one in bench.resources()] == ["x://y"]
         assert bench.read("x://y").id == "x://y"
+        assert len(bench.context(resources=["x://y"])) == 1
         bench.register(lambda_tool)
         assert bench.call("later").output == "1"
 
