@@ -85,7 +85,11 @@ FASTA2A = Environment("fasta2a", ("fasta2a==2.1.1", "uvicorn>=0.34"))
 TOOLNEXUS = Environment("toolnexus", ("toolnexus==0.21.0",))
 LINT = Environment("a2a-lint", ("a2a-lint==0.1.1",))
 JS = Environment("a2a-js", ("@a2a-js/sdk@1.3.0", "express@5"), node=True)
-ALL = (SDK_0_3, FASTA2A, TOOLNEXUS, LINT, JS)
+MCP_1 = Environment("mcp-1", ("mcp==1.30.0",))
+FASTMCP = Environment("fastmcp", ("fastmcp==4.2.3",))
+MCP_JS = Environment("mcp-js", ("@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0"), node=True)
+INSPECTOR = Environment("mcp-inspector", ("@modelcontextprotocol/inspector@2.12.0",), node=True)
+ALL = (SDK_0_3, FASTA2A, TOOLNEXUS, LINT, JS, MCP_1, FASTMCP, MCP_JS, INSPECTOR)
 
 
 @contextmanager
