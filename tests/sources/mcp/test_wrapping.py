@@ -7,7 +7,8 @@ from typing import Any
 import mcp_types as types
 
 from anykit.capabilities import InvocableResult
-from anykit.sources.mcp.shaping import spec_of, unwrapped
+from anykit.sources.mcp.shaping import spec_of
+from anykit.sources.mcp.wrapping import unwrapped
 
 
 def tool(schema: dict[str, Any]) -> types.Tool:

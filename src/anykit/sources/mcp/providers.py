@@ -37,7 +37,7 @@ from .mending import Report
 from .questions import prompt_arguments
 from .rounds import Rounds
 from .servers import McpServer
-from .shaping import unwrapped
+from .wrapping import unwrapped
 
 if TYPE_CHECKING:
     from .link import McpLink

@@ -36,6 +36,7 @@ from anykit.capabilities import (
 from anykit.sources.hostile import Malformed, check_name, clean_text
 
 from .mending import STRUCTURED, reports_of
+from .wrapping import inside
 
 MAX_ERROR: Final = 16_384
 """Characters of a failing tool's text."""
@@ -81,34 +82,6 @@ def spec_of(server: str, tool: types.Tool) -> InvocableSpec:
         ),
         metadata={"mcp": metadata},
     )
-
-
-def inside(schema: JsonObject | None) -> tuple[JsonObject | None, bool]:
-    """What an output schema promises, and whether it stands in a wrapper.
-
-    MCP knows only objects as structured content; servers (FastMCP's, ours) put anything else under `result` and say so.
-    """
-    if schema is None or schema.get(WRAPPED) is not True:
-        return schema, False
-    properties: object = schema.get("properties")
-    inner = cast(JsonObject, properties).get(RESULT) if isinstance(properties, dict) else None
-    if not isinstance(inner, dict):
-        return schema, False
-    shared = {key: schema[key] for key in ("$schema", "$defs", "definitions") if key in schema}
-    return {**shared, **cast(JsonObject, inner)}, True
-
-
-def unwrapped(result: InvocableResult) -> InvocableResult:
-    """The result with what its wrapper holds."""
-    structured: Any = result.structured
-    if not isinstance(structured, dict) or RESULT not in structured:
-        return result
-    return result.model_copy(update={"structured": cast(JsonObject, structured)[RESULT]})
-
-
-WRAPPED = "x-fastmcp-wrap-result"
-"""The keyword of an output schema by which a server says that it wraps."""
-RESULT = "result"
 
 
 def resource_of(resource: types.Resource) -> ResourceDescriptor:

@@ -1,0 +1,34 @@
+"""MCP's wrapper around values that are no objects. It needs no SDK."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from anykit.capabilities import InvocableResult, JsonObject
+
+WRAPPED = "x-fastmcp-wrap-result"
+"""The keyword of an output schema by which a server says that it wraps."""
+RESULT = "result"
+
+
+def inside(schema: JsonObject | None) -> tuple[JsonObject | None, bool]:
+    """What an output schema promises, and whether it stands in a wrapper.
+
+    MCP knows only objects as structured content; servers (FastMCP's, ours) put anything else under `result` and say so.
+    """
+    if schema is None or schema.get(WRAPPED) is not True:
+        return schema, False
+    properties: object = schema.get("properties")
+    inner = cast(JsonObject, properties).get(RESULT) if isinstance(properties, dict) else None
+    if not isinstance(inner, dict):
+        return schema, False
+    shared = {key: schema[key] for key in ("$schema", "$defs", "definitions") if key in schema}
+    return {**shared, **cast(JsonObject, inner)}, True
+
+
+def unwrapped(result: InvocableResult) -> InvocableResult:
+    """The result with what its wrapper holds."""
+    structured: Any = result.structured
+    if not isinstance(structured, dict) or RESULT not in structured:
+        return result
+    return result.model_copy(update={"structured": cast(JsonObject, structured)[RESULT]})
