@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from anykit.capabilities import Json, JsonObject
-from anykit.runtime import ToolEntry
+from anykit.runtime import Session, ToolEntry
 from anykit.schema.documents import Document, subschemas
 from anykit.tools import Tool
 
@@ -60,6 +60,28 @@ def offered(entry: ToolEntry) -> Offered:
     if meta := _meta(entry):
         definition["_meta"] = meta
     return Offered(definition, wraps)
+
+
+class Definitions:
+    """Tools as they are listed, each made once for its spec."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[object, Offered]] = {}
+
+    def of(self, entry: ToolEntry) -> Offered:
+        """A tool of the catalogue."""
+        spec = entry.tool.spec
+        known = self._known.get(entry.tool.name)
+        if known is None or known[0] is not spec:
+            known = self._known[entry.tool.name] = (spec, offered(entry))
+        return known[1]
+
+    def find(self, session: Session, tool: Tool) -> Offered | None:
+        """The same for a tool that a caller was handed."""
+        known = self._known.get(tool.name)
+        if known is not None and known[0] is tool.spec:
+            return known[1]
+        return next((self.of(entry) for entry in session.entries() if entry.tool.name == tool.name), None)
 
 
 def _annotations(tool: Tool) -> JsonObject:
