@@ -48,26 +48,33 @@ class Opening:
 
 def opened(things: Sequence[Named], opening: Opening) -> list[Source]:
     """The sources of `things`, in order; functions of one module are one source."""
-    sources: list[Source] = []
-    by_module: dict[str, list[Any]] = {}
+    sources: list[Source | _Group] = []
+    by_module: dict[str, _Group] = {}
     for thing in things:
         module = _module_of(thing)
         if module is None:
             sources += open_file(thing, opening) or [open_source(thing, opening)]
             continue
-        group = by_module.setdefault(module, [])
-        names = {_name_of(member) for member in group}
-        if group and _name_of(thing) not in names:
-            group.append(thing)
-            continue
-        group = by_module[module] = [thing]
-        sources.append(Source(module, "functions", FunctionSource(group)))
-    return [
-        replace(source, provider=FunctionSource(source.provider.members))
-        if isinstance(source.provider, FunctionSource)
-        else source
-        for source in sources
-    ]
+        name = _name_of(thing)
+        group = by_module.get(module)
+        if group is None or name in group.names:  # two of one name: both are kept, in sources of their own
+            group = by_module[module] = _Group(module)
+            sources.append(group)
+        group.names.add(name)
+        group.members.append(thing)
+    return [one.source() if isinstance(one, _Group) else one for one in sources]
+
+
+class _Group:
+    """Functions of one module that were given one by one."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self.names: set[str] = set()
+        self.members: list[Any] = []
+
+    def source(self) -> Source:
+        return Source(self.module, "functions", FunctionSource(self.members))
 
 
 def _module_of(thing: Named) -> str | None:

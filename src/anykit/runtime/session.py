@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from anykit.capabilities import (
     Answer,
     CapabilityContext,
+    Completing,
     Failed,
     InvalidInput,
     Json,
@@ -26,6 +27,7 @@ from anykit.capabilities import (
     ResourceDescriptor,
     ResourceProvider,
     ResourceTemplate,
+    Subscribable,
     Suspension,
     Templated,
     Unavailable,
@@ -226,6 +228,64 @@ class Session:
         hint = self._catalog.snapshot.suggest(uri, [descriptor.id for descriptor, _, _ in listed])
         raise InvalidInput(f"no resource {uri[:512]!r}{hint}")
 
+    async def watch(self, uri: str, callback: Callable[[str], None]) -> Callable[[], None]:
+        """Call `callback` with `uri` at each change of the resource, until the returned function is called.
+
+        A resource whose provider tells of no change is silent. Raises `InvalidInput` where there is none.
+        """
+        found: tuple[ResourceProvider, str] | None = None
+        for descriptor, provider, original in await self._resources():
+            if descriptor.id == uri:
+                found = (provider, original)
+                break
+        else:
+            for _, provider in self._resource_providers():
+                if isinstance(provider, Templated) and any(
+                    _matches(template.uri_template, uri) for template in await _all(provider.list_templates)
+                ):
+                    found = (provider, uri)
+                    break
+        if found is None:
+            raise InvalidInput(f"no resource {uri[:512]!r}")
+        provider, original = found
+        if not isinstance(provider, Subscribable):
+            return _nothing
+        async with asyncio.timeout(LIST_TIMEOUT):
+            return await provider.subscribe_resource(original, lambda _: callback(uri))
+
+    async def complete(
+        self, reference: str, argument: str, value: str, arguments: JsonObject | None = None
+    ) -> tuple[Sequence[str], bool]:
+        """Proposals for an argument of a prompt (by its name here) or of a URI template, and whether there are more.
+
+        `arguments` are those given already. A provider that completes nothing proposes nothing. Raises `InvalidInput`
+        for an unknown reference.
+        """
+        context = CapabilityContext(
+            session_id=self.caller.session, principal=self.caller.principal, metadata={"arguments": arguments or {}}
+        )
+        known = False
+        for _, provider in self._resource_providers():
+            if isinstance(provider, Templated) and any(
+                template.uri_template == reference for template in await _all(provider.list_templates)
+            ):
+                known = True
+                if isinstance(provider, Completing):
+                    async with asyncio.timeout(LIST_TIMEOUT):
+                        return await provider.complete(reference, argument, value, context)
+        for source, prefix, provider in self._catalog.snapshot.prompts:
+            for descriptor in await _all(provider.list_prompts):
+                candidate = Candidate(source, descriptor.id, prefix, source)
+                if self._catalog.prompt_names.assign([candidate])[candidate.key].exposed != reference:
+                    continue
+                known = True
+                if isinstance(provider, Completing):
+                    async with asyncio.timeout(LIST_TIMEOUT):
+                        return await provider.complete(descriptor.id, argument, value, context)
+        if not known and reference not in {descriptor.id for descriptor in await self.prompts()}:
+            raise InvalidInput(f"nothing to complete for {reference[:512]!r}")
+        return (), False
+
     def _resource_providers(self) -> list[tuple[str, ResourceProvider]]:
         snapshot = self._catalog.snapshot
         found = list(snapshot.resources)
@@ -333,6 +393,10 @@ class Session:
         if not self._closed and self.caller.session is not None:
             self._closed = True
             self._scopes.end(replace(self.caller, face="").scope)
+
+
+def _nothing() -> None:
+    """What was not subscribed to needs no end."""
 
 
 class _GetPrompt(Protocol):

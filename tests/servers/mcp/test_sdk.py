@@ -156,8 +156,9 @@ async def test_everything_once(client: Client, mode: str, person: Person, target
     assert missing.value.error.code in (-32602, -32002)
 
     assert (await client.list_prompts()).prompts == []
-    completed = await client.complete(PromptReference(name="nothing"), {"name": "x", "value": ""})
-    assert completed.completion.values == []
+    with pytest.raises(MCPError) as unknown:
+        await client.complete(PromptReference(name="nothing"), {"name": "x", "value": ""})
+    assert unknown.value.error.code == -32602
 
     ordered = await client.call_tool("order", {"item": "tea"})
     assert text_of(ordered) == "2 x tea"
