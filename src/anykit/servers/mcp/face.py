@@ -34,7 +34,7 @@ from .listening import Bus
 from .pages import cursor_of, listed, page_of
 from .running import Running
 from .streams import bare
-from .view import News, Proposing, View
+from .view import News, View
 
 log = logging.getLogger("anykit.mcp")
 
@@ -214,16 +214,13 @@ class Face:
     async def _complete(self, context: Context, params: types.CompleteRequestParams) -> JsonObject:
         session = context.lifespan_context.session
         reference = params.ref.name if isinstance(params.ref, types.PromptReference) else params.ref.uri
-        values: Sequence[str] = ()
-        more = False
-        if isinstance(session, Proposing):
-            known: JsonObject = dict((params.context and params.context.arguments) or {})
-            try:
-                values, more = await self._in_turn(
-                    context, session.complete(reference, params.argument.name, params.argument.value, known)
-                )
-            except InvalidInput as error:
-                raise MCPError(INVALID_PARAMS, error.message) from None
+        known: JsonObject = dict((params.context and params.context.arguments) or {})
+        try:
+            values, more = await self._in_turn(
+                context, session.complete(reference, params.argument.name, params.argument.value, known)
+            )
+        except InvalidInput as error:
+            raise MCPError(INVALID_PARAMS, error.message) from None
         shown = list(values[:COMPLETIONS])
         completion = {"values": shown, "hasMore": more or len(values) > len(shown)}
         return {"resultType": "complete", "completion": completion}

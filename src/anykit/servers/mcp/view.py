@@ -7,9 +7,9 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from anykit.capabilities import InvalidInput, JsonObject
+from anykit.capabilities import InvalidInput
 from anykit.runtime import CatalogChanged, Change, Session, ToolkitEvent
 
 from . import toolkits
@@ -27,29 +27,6 @@ News: TypeAlias = tuple[Literal["tools", "resources", "prompts", "updated"], str
 """What changed: a list, or one resource with its URI."""
 Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LEVELS: Final[Sequence[Level]] = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-
-
-@runtime_checkable
-class Watchable(Protocol):
-    """A session that can tell when a resource changes."""
-
-    async def watch(self, uri: str, callback: Callable[[str], None]) -> Callable[[], None]:
-        """Call back with the URI on each change until the returned function is called.
-
-        Raises `InvalidInput` where there is no such resource.
-        """
-        ...
-
-
-@runtime_checkable
-class Proposing(Protocol):
-    """A session that completes arguments of prompts and of resource templates."""
-
-    async def complete(
-        self, reference: str, argument: str, value: str, arguments: JsonObject | None = None
-    ) -> tuple[Sequence[str], bool]:
-        """Proposals for an argument, and whether there are more. Raises `CapabilityError`."""
-        ...
 
 
 @dataclass(eq=False)
@@ -140,13 +117,7 @@ async def watch_resource(session: Session, uri: str, callback: Callable[[str], N
                 callback(uri)
 
         return session.subscribe(heard)
-    if isinstance(session, Watchable):
-        return await session.watch(uri, callback)
-    return _nothing
-
-
-def _nothing() -> None:
-    """There is nothing to undo."""
+    return await session.watch(uri, callback)
 
 
 class Watch:
