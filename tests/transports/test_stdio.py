@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import socket
@@ -111,11 +112,8 @@ def test_a_parent_that_never_reads_stderr_does_not_stall_the_host() -> None:
 
 def test_what_stderr_did_not_take_is_counted_and_said_once_it_reads_again() -> None:
     each = "print('x' * 3_000_000, flush=True); " + ECHO
-    late = ""
     read_end, write_end = os.pipe()
-    with subprocess.Popen(
-        host(each, late=late), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=write_end
-    ) as process:
+    with subprocess.Popen(host(each), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=write_end) as process:
         os.close(write_end)
         assert process.stdin is not None
         assert process.stdout is not None
@@ -126,6 +124,30 @@ def test_what_stderr_did_not_take_is_counted_and_said_once_it_reads_again() -> N
         while b"bytes of output dropped" not in taken:
             taken += os.read(read_end, 65536)
         assert len(taken) < 1_000_000
+        process.stdin.close()
+        assert process.wait(timeout=10) == 0
+    os.close(read_end)
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="only Linux makes a pipe larger")
+def test_what_was_dropped_is_said_also_where_all_that_was_kept_is_taken_in_one_go() -> None:
+    read_end, write_end = os.pipe()
+    with subprocess.Popen(
+        host("print('x' * 3_000_000, flush=True); " + ECHO),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=write_end,
+    ) as process:
+        os.close(write_end)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"ping\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"ping\n"
+        fcntl.fcntl(read_end, fcntl.F_SETPIPE_SZ, 1024 * 1024)  # room for more than is ever kept
+        taken = os.read(read_end, 1)
+        while b"bytes of output dropped" not in taken:
+            taken += os.read(read_end, 65536)
         process.stdin.close()
         assert process.wait(timeout=10) == 0
     os.close(read_end)

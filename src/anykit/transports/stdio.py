@@ -209,10 +209,7 @@ class _Pump(threading.Thread):
 
     def _hand_on(self) -> None:
         """Write as much as is taken without waiting."""
-        if self._unreported and self._size < BACKLOG // 2:
-            self._keep(f"\n[anykit: {self._unreported} bytes of output dropped: stderr was not read]\n".encode())
-            self._unreported = 0
-        while self._backlog and self._takes():
+        while self._next() and self._takes():
             data = self._backlog[0]
             try:
                 count = os.write(self._sink, data if self._nonblocking else data[:PIECE])
@@ -228,6 +225,17 @@ class _Pump(threading.Thread):
                 self._backlog.popleft()
             else:
                 self._backlog[0] = data[count:]
+
+    def _next(self) -> bool:
+        """Whether anything is to be written; what was dropped is said as soon as there is room for it again.
+
+        Asked before every write: a reader who empties the pipe while we fill it may take the whole backlog in one go, and
+        nothing would wake us to say it afterwards.
+        """
+        if self._unreported and self._size < BACKLOG // 2:
+            self._keep(f"\n[anykit: {self._unreported} bytes of output dropped: stderr was not read]\n".encode())
+            self._unreported = 0
+        return bool(self._backlog)
 
     def _takes(self) -> bool:
         if self._nonblocking or self._always_ready:
