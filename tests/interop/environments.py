@@ -57,7 +57,7 @@ class Environment:
         """Make it unless it is there. Raises `Unreachable`, or `RuntimeError` where the packages cannot be installed."""
         KEPT.mkdir(parents=True, exist_ok=True)
         made = self.folder / ".made"
-        with _alone(KEPT / f"{self.name}.lock"):
+        with alone(KEPT / f"{self.name}.lock"):
             if not made.exists():
                 shutil.rmtree(self.folder, ignore_errors=True)
                 if self.node:
@@ -69,7 +69,7 @@ class Environment:
 
     def _make_python(self) -> None:
         venv.create(self.folder, with_pip=True)
-        _install([self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *self.packages])
+        install([self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *self.packages])
 
     def _make_node(self) -> None:
         npm = shutil.which("npm")
@@ -77,7 +77,7 @@ class Environment:
             raise Unreachable("npm is not installed")
         self.folder.mkdir(parents=True)
         (self.folder / "package.json").write_text('{"name": "interop", "version": "1.0.0", "private": true}\n')
-        _install([npm, "install", "--silent", "--no-audit", "--no-fund", *self.packages], self.folder)
+        install([npm, "install", "--silent", "--no-audit", "--no-fund", *self.packages], self.folder)
 
 
 SDK_0_3 = Environment("a2a-sdk-0.3", ("a2a-sdk[http-server]==0.3.26", "uvicorn>=0.34"))
@@ -93,14 +93,14 @@ ALL = (SDK_0_3, FASTA2A, TOOLNEXUS, LINT, JS, MCP_1, FASTMCP, MCP_JS, INSPECTOR)
 
 
 @contextmanager
-def _alone(path: Path) -> Generator[None]:
+def alone(path: Path) -> Generator[None]:
     """One process at a time."""
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _install(command: Sequence[str], folder: Path | None = None) -> None:
+def install(command: Sequence[str], folder: Path | None = None) -> None:
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT, env=os.environ)
     except subprocess.TimeoutExpired:
