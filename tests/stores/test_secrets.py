@@ -215,3 +215,16 @@ async def test_a_keyring_that_is_not_there_is_told(
     monkeypatch.delitem(sys.modules, "keyring", raising=False)
     with pytest.raises(SecretKeyError, match=r"anykit\[keyring\]"):
         await SecretStore(records, data_dir=tmp_path, use_keyring=True).put("host", "a", "1")
+
+
+async def test_keys_for_other_uses_are_the_same_in_every_process_and_follow_a_rotation(
+    records: MemoryRecords, tmp_path: Path
+) -> None:
+    store = SecretStore(records, data_dir=tmp_path)
+    [mine] = store.derived_keys("states")
+    assert len(mine) == 32
+    assert SecretStore(records, data_dir=tmp_path).derived_keys("states") == [mine]
+    assert store.derived_keys("other") != [mine]
+    assert mine not in (tmp_path / "secret.key").read_bytes()
+    await store.rotate(new_key=True)
+    assert store.derived_keys("states")[1:] == [mine]

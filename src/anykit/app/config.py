@@ -131,9 +131,22 @@ class A2EConfig(_Table):
     """The A2E face."""
 
     plugins: list[PluginConfig] = Field(default=[], description="Plugins that run in this host, in this order.")
+    allow_servers: list[str | list[str]] = Field(
+        default=[],
+        description="MCP servers that an agent may register: exact URLs, and exact commands as lists. None, if not given.",
+    )
     lenient_caps: bool = Field(
         default=False, description="Accept a handshake even where none of the wanted capabilities is served."
     )
+
+
+class OffersConfig(_Table):
+    """What MCP servers behind this host may ask us for; what is not here is not offered to them."""
+
+    sampling: bool = Field(
+        default=False, description="Whether they may use the model of the A2E agent whose call they work on."
+    )
+    roots: list[str] | None = Field(default=None, description="Folders that they are told to work in.")
 
 
 class EnvironmentConfig(_Table):
@@ -157,6 +170,7 @@ class AppConfig(_Table):
     serve: ServeConfig = Field(default_factory=ServeConfig, description="How `anykit serve` listens.")
     limits: LimitsConfig = Field(default_factory=LimitsConfig, description="What one host takes on.")
     a2e: A2EConfig = Field(default_factory=A2EConfig, description="The A2E face.")
+    offers: OffersConfig = Field(default_factory=OffersConfig, description="What MCP servers may ask us for.")
     env: dict[str, EnvironmentConfig] = Field(default={}, description="Environments, by name.")
 
     path: Path | None = Field(default=None, exclude=True, repr=False, json_schema_extra={"internal": True})
@@ -286,6 +300,7 @@ def _table_at(loc: list[str]) -> type[BaseModel] | None:
         ("serve",): ServeConfig,
         ("limits",): LimitsConfig,
         ("a2e",): A2EConfig,
+        ("offers",): OffersConfig,
         ("toolkits", "*"): ToolkitConfig,
         ("sources", "*"): SourceConfig,
         ("a2e", "plugins", "*"): PluginConfig,

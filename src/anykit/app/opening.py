@@ -38,6 +38,8 @@ class Opening:
     env: Mapping[str, str] | None = None
     connect_timeout: float = 15.0
     """Seconds."""
+    offers: Any = None
+    """What MCP servers may ask for; only questions, if nothing is given."""
     secrets: SecretStore | None = None
     """Where tokens of servers are kept; with the process, if nowhere else."""
     openers: Mapping[str, Callable[[SourceConfig, Opening], Source]] = field(
@@ -163,7 +165,7 @@ def _find_kind(config: SourceConfig, opening: Opening) -> Source:
     if kind == "mcp":
         from anykit.sources.mcp import open_mcp  # noqa: PLC0415 - only those who use MCP pay for it
 
-        return _made(open_mcp(config, opening, vault=opening.secrets))
+        return _made(open_mcp(config, opening, vault=opening.secrets, offers=opening.offers))
     if kind == "python":
         return _of_python(config.target or "", opening)
     if kind == "builtin":
@@ -200,7 +202,7 @@ def open_file(thing: Named, opening: Opening) -> list[Source]:
     from anykit.sources.mcp import Misfit, open_file  # noqa: PLC0415 - as above
 
     try:
-        return [_made(one) for one in open_file(file, opening, vault=opening.secrets)]
+        return [_made(one) for one in open_file(file, opening, vault=opening.secrets, offers=opening.offers)]
     except Misfit as error:
         return [Source(clean(file.stem), "mcp", failed=str(error), location=str(file))]
 

@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from anykit.runtime import Session
 from anykit.servers import A2EHost, Address, Mount, Server, Ways, a2e_mount, serve_connection
 from anykit.servers.a2a import Limits as A2ALimits
 from anykit.servers.a2a import a2a_mounts
 from anykit.servers.a2e import Limits
+from anykit.servers.a2e.mcp import AgentModels
 from anykit.servers.mcp import Limits as McpLimits
 from anykit.servers.mcp import mcp_mount, serve_mcp_lines
-from anykit.stores import RecordStore, SecretStore
+from anykit.stores import RecordStore, SecretError, SecretStore
 from anykit.transports import AddressGuard, LineTransport
 
 from .config import AppConfig
+from .registering import AllowedServers
+
+log = logging.getLogger("anykit.serving")
 
 
 class Served(Protocol):
     """What is served."""
 
     config: AppConfig
+    models: AgentModels | None
     records: RecordStore
     secrets: SecretStore
 
     def session(self, *, principal: str = "local", face: str = "python", id: str | None = None) -> Session:
         """One caller's verbs."""
+        ...
+
+    async def add(self, source: Any) -> Any:
+        """Add a source at run time."""
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Take one out."""
         ...
 
 
@@ -39,6 +53,8 @@ def a2e_host(bench: Served, *, token: str = "") -> A2EHost:
         token=token,
         plugins=bench.config.a2e.plugins,
         lenient_caps=bench.config.a2e.lenient_caps,
+        models=bench.models,
+        registrar=AllowedServers(bench, bench.config.a2e) if bench.config.a2e.allow_servers else None,
         limits=Limits(
             max_parallel=limits.max_parallel,
             queue=limits.queue,
@@ -66,8 +82,21 @@ def mounts(bench: Served, host: A2EHost, *, token: str = "", trusted_proxies: Se
             ways=ways,
             limits=A2ALimits(max_parallel=limits.max_parallel, queue=limits.queue, body=limits.body),
         ),
-        mcp_mount(bench, token=token, ways=ways, limits=_mcp_limits(bench)),
+        mcp_mount(bench, token=token, ways=ways, limits=_mcp_limits(bench), state_keys=_state_keys(bench)),
     ]
+
+
+def _state_keys(bench: Served) -> Callable[[], Sequence[bytes]]:
+    """What seals the state that MCP clients carry: a question is open also after a restart, as its record is."""
+
+    def keys() -> Sequence[bytes]:
+        try:
+            return bench.secrets.derived_keys("mcp request state")
+        except SecretError as error:
+            log.warning("questions over MCP end with this process: %s", error)
+            return ()
+
+    return keys
 
 
 def _mcp_limits(bench: Served) -> McpLimits:
@@ -126,5 +155,7 @@ async def serve_lines(
 ) -> str:
     """Serve one peer over lines until it is gone, asks for the end, or `stop` is set; give why."""
     if protocol == "mcp":
-        return await serve_mcp_lines(bench, transport, limits=_mcp_limits(bench), stop=stop)
+        return await serve_mcp_lines(
+            bench, transport, limits=_mcp_limits(bench), stop=stop, state_keys=_state_keys(bench)
+        )
     return await serve_connection(a2e or a2e_host(bench), transport, stop=stop)

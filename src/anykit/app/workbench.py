@@ -149,6 +149,8 @@ class Workbench:
             self.catalog, self.scopes, Journal(self.records), suspensions=self.suspended, wait_for=wait_for
         )
         self._mine = self.session()
+        self.models = _models_of(self.config)
+        """Asks the models of A2E agents on behalf of MCP servers, where the configuration allows it."""
         self.problems: dict[str, str] = {}
         """Toolkits whose configuration could not be applied at start, with why."""
         self._closed = False
@@ -238,6 +240,7 @@ class Workbench:
         return Opening(
             folder=self.config.folder,
             connect_timeout=self.config.limits.connect,
+            offers=_offers_of(self.config, self.models),
             secrets=self.secrets,
             openers=source_openers(),
         )
@@ -544,6 +547,22 @@ def _config_of(config: AppConfig | Mapping[str, Any] | str | os.PathLike[str] | 
     if isinstance(config, Mapping):
         return parse_config(config)
     return read_config(config)
+
+
+def _models_of(config: AppConfig) -> Any:
+    if not config.offers.sampling:
+        return None
+    from anykit.servers.a2e.mcp import AgentModels  # noqa: PLC0415 - a face, that few workbenches in process need
+
+    return AgentModels()
+
+
+def _offers_of(config: AppConfig, models: Any) -> Any:
+    if models is None and config.offers.roots is None:
+        return None
+    from .offering import offers_of  # noqa: PLC0415 - the same
+
+    return offers_of(config.offers, config.folder, models)
 
 
 def _project_of(path: Path | None) -> str:

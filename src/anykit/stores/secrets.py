@@ -115,6 +115,18 @@ class SecretStore:
                 done += 1
         return done
 
+    def derived_keys(self, purpose: str) -> list[bytes]:
+        """Keys of 32 bytes for another use, one of each key in the key's order; the same in every process that has the key.
+
+        Blocks: call it in a thread. Raises `SecretKeyError`.
+        """
+        from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415 - as with the keys
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415
+
+        self._load()
+        info = f"anykit {purpose}".encode()
+        return [HKDF(SHA256(), length=32, salt=None, info=info).derive(key.encode()) for key in self._read_keys()]
+
     def __repr__(self) -> str:
         return f"<SecretStore in {self._data_dir}>"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from anykit.servers.identity import Message, Receive, Scope, Send, Ways, headers_named, refuse
@@ -34,7 +34,8 @@ class McpApp:
         limits: How much is taken on.
         ways: Judges whether a secret may travel on a connection.
         instructions: What clients are told of this server.
-        state_keys: Seal what clients carry between two rounds of a question. None makes a key of this process.
+        state_keys: Gives the keys that seal what clients carry between two rounds of a question; called in a thread. None
+            makes a key of this process.
         principal: Whom callers stand for that show the operator's token, or none where none is asked for.
     """
 
@@ -47,14 +48,14 @@ class McpApp:
         limits: Limits | None = None,
         ways: Ways | None = None,
         instructions: str | None = None,
-        state_keys: Sequence[bytes] = (),
+        state_keys: Callable[[], Sequence[bytes]] | None = None,
         principal: str = "local",
     ) -> None:
         self._bench = bench
         self._authorization = authorization
         self._ways = ways or Ways()
         self._instructions = instructions
-        self._state_keys = tuple(state_keys)
+        self._state_keys = state_keys
         self._door = Door(token, authorization, principal=principal)
         self._desk = Desk(self._ways)
         self._loading: asyncio.Task[Engine] | None = None
@@ -85,12 +86,13 @@ class McpApp:
     async def _load(self) -> Engine:
         module = await asyncio.to_thread(import_alone, "anykit.servers.mcp.engine")
         engine: type[Engine] = module.Engine
+        keys = () if self._state_keys is None else await asyncio.to_thread(self._state_keys)
         return engine(
             self._bench,
             limits=self.limits,
             instructions=self._instructions,
             desk=self._desk,
-            state_keys=self._state_keys,
+            state_keys=keys,
         )
 
     # requests

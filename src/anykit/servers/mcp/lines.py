@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from anykit.transports import LineTransport
 from anykit.transports.importing import import_alone
@@ -29,7 +29,7 @@ async def serve_mcp_lines(
     limits: Limits | None = None,
     stop: asyncio.Event | None = None,
     instructions: str | None = None,
-    state_keys: Sequence[bytes] = (),
+    state_keys: Callable[[], Sequence[bytes]] | None = None,
     principal: str = "local",
 ) -> End:
     """Serve one client until it is gone or `stop` is set; give why.
@@ -38,7 +38,14 @@ async def serve_mcp_lines(
     cancelled, what was said is sent, and the transport is closed, all bounded in time.
     """
     stopping = asyncio.ensure_future(stop.wait() if stop is not None else asyncio.Future[bool]())
-    loading = asyncio.ensure_future(asyncio.to_thread(import_alone, "anykit.servers.mcp.talking"))
+    keys: Sequence[bytes] = ()
+
+    def load() -> Any:
+        nonlocal keys
+        keys = () if state_keys is None else state_keys()
+        return import_alone("anykit.servers.mcp.talking")
+
+    loading = asyncio.ensure_future(asyncio.to_thread(load))
     try:
         await asyncio.wait([loading, stopping], return_when=asyncio.FIRST_COMPLETED)
         if not loading.done():
@@ -51,7 +58,7 @@ async def serve_mcp_lines(
             session_id=secrets.token_hex(16),
             principal=principal,
             instructions=instructions,
-            state_keys=state_keys,
+            state_keys=keys,
         )
         running = asyncio.ensure_future(talk.run())
         await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from anykit.servers.http import Mount
 from anykit.servers.identity import Ways
@@ -21,7 +21,7 @@ def mcp_mount(
     limits: Limits | None = None,
     ways: Ways | None = None,
     instructions: str | None = None,
-    state_keys: Sequence[bytes] = (),
+    state_keys: Callable[[], Sequence[bytes]] | None = None,
     principal: str = "local",
 ) -> Mount:
     """A workbench at `/mcp`, for clients of every era (see `McpApp`). It asks for `token` by itself.
