@@ -89,7 +89,18 @@ MCP_1 = Environment("mcp-1", ("mcp==1.30.0",))
 FASTMCP = Environment("fastmcp", ("fastmcp==4.2.3",))
 MCP_JS = Environment("mcp-js", ("@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0"), node=True)
 INSPECTOR = Environment("mcp-inspector", ("@modelcontextprotocol/inspector@2.12.0",), node=True)
-ALL = (SDK_0_3, FASTA2A, TOOLNEXUS, LINT, JS, MCP_1, FASTMCP, MCP_JS, INSPECTOR)
+NPM_SERVERS = Environment(
+    "mcp-servers-npm",
+    tuple(
+        f"@modelcontextprotocol/server-{one}@2026.8.31"
+        for one in ("everything", "filesystem", "memory", "sequential-thinking")
+    ),
+    node=True,
+)
+PYPI_SERVERS = Environment(
+    "mcp-servers-pypi", ("mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19", "mcp-server-fetch==2026.10.24")
+)
+ALL = (SDK_0_3, FASTA2A, TOOLNEXUS, LINT, JS, MCP_1, FASTMCP, MCP_JS, INSPECTOR, NPM_SERVERS, PYPI_SERVERS)
 
 
 @contextmanager
