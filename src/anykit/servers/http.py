@@ -76,8 +76,9 @@ class Address:
 
 
 class _Uvicorn(Protocol):
-    should_exit: bool
     force_exit: bool
+
+    def leave(self) -> None: ...
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None: ...
 
@@ -221,12 +222,13 @@ class Server:
             await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
             if not serving.done():
                 await self._end()
-            server.should_exit = True
+            server.leave()
             await serving
         finally:
             stopping.cancel()
             if not serving.done():
-                server.should_exit = server.force_exit = True
+                server.force_exit = True
+                server.leave()
                 await asyncio.wait([serving], timeout=GRACE)
                 serving.cancel()
 

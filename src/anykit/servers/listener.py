@@ -25,6 +25,31 @@ class Listener(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, started: Callable[[], object]) -> None:
         super().__init__(config)
         self._told = started
+        self._leaving = asyncio.Event()
+
+    def leave(self) -> None:
+        """End, as soon as what is being answered has been."""
+        self.should_exit = True
+        self._leaving.set()
+
+    async def main_loop(self) -> None:
+        """Once a second, for the date in the heads, instead of ten times; and the end is seen at once."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self._leaving.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Without the tenth of a second that uvicorn always takes, where nobody is connected."""
+        if self.server_state.connections or self.server_state.tasks:
+            await super().shutdown(sockets)
+            return
+        for server in self.servers:
+            server.close()
+        for one in sockets or []:
+            one.close()
+        for server in self.servers:
+            await server.wait_closed()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say so."""
