@@ -79,7 +79,7 @@ class AiohttpWire:
         """See `Wire`."""
         where = public_url(hop.url)
         try:
-            url = URL(hop.url)
+            url = URL(hop.url, encoded=hop.exact)
         except ValueError as error:
             raise Unavailable(f"{where} is not a usable URL: {error}") from None
         self._guard.check_target(url.scheme, url.raw_host, url.port)

@@ -48,6 +48,8 @@ class Hop:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     body: bytes | None = field(default=None, repr=False)
+    exact: bool = False
+    """The URL is ASCII and goes over the wire as it stands, nothing in it quoted anew."""
 
 
 class WireAnswer(Protocol):

@@ -1,0 +1,344 @@
+"""One request and its answer, for every kind of source that speaks plain HTTP: bounded, guarded, repeated only where safe.
+
+    send ─> try ─> hop ─guard─> hop ─guard─> answer ─> result
+             ^      (each redirect is a hop)
+             └── again, where the request is idempotent
+
+An exchange that was started keeps its connections until it is closed; one that was not opens them for each request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import importlib
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from ssl import SSLContext
+from typing import TypeAlias
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from anykit.capabilities import CapabilityContext, ExecutionFailed, InvalidInput, InvocableResult, Unavailable
+from anykit.capabilities.outcomes import TIMEOUT as TIMED_OUT
+from anykit.transports import OPEN, AddressGuard, AddressRefused, public_url
+from anykit.transports.http_client import CONNECT_TIMEOUT, Hop, Wire, WireAnswer
+
+from .bodies import Multipart
+from .redirects import MAX_REDIRECTS, REDIRECTS, following, guard_for, origin, refused
+from .results import Received, ResultKind, failure, shaped
+from .secrecy import Secrets, credentials
+
+TIMEOUT = 60.0
+"""Seconds for a request with everything that belongs to it: redirects, repetitions, the whole body."""
+RETRIES = 2
+MAX_BODY = 1024 * 1024
+"""Bytes of an answer, unpacked."""
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
+"""Methods that may be repeated (RFC 9110 9.2.2)."""
+PAUSE = 0.25
+"""Seconds before the first repetition; twice as long before each further one."""
+
+_TRIED_AGAIN = frozenset({429, 502, 503, 504})
+_NOT_IN_A_URL = re.compile(r"[\x00-\x20\x7f-\U0010ffff\\]")
+_NOT_IN_A_HEADER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """What is to be sent."""
+
+    method: str
+    url: str = field(repr=False)
+    """As it goes over the wire: ASCII, everything percent-encoded that has to be."""
+    headers: Headers = field(default=(), repr=False)
+    body: bytes | Multipart | None = field(default=None, repr=False)
+    """Bytes need a `content-type` among the headers; multipart brings its own."""
+    idempotent: bool | None = None
+    """Whether a repetition does no harm; what the method says where None."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Values that no error and no result may quote, beside the credentials in `headers`."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may be sent again when nobody knows what became of it."""
+        return self.method.upper() in IDEMPOTENT if self.idempotent is None else self.idempotent
+
+
+class Exchange:
+    """A session with the servers of one source. `start` it and `close` it, or use it as it is for single requests.
+
+    Args:
+        guard: Which addresses may be connected to; any, by default, since the operator wrote the URLs.
+        private_hosts: What a redirect from a public server may reach although it is not public.
+        headers: Sent with every request to the origin that it names, never to another one; a request's own win.
+        secrets: Values that no error and no result may quote, beside the credentials in `headers`.
+        timeout: Seconds for a request as a whole; a call's own deadline may be nearer.
+        connect_timeout: Seconds for making a connection.
+        retries: How often an idempotent request is repeated.
+        max_redirects: How often a request may be sent elsewhere; 0 follows none.
+        max_body: Bytes of an answer that are kept, unpacked.
+        tls: Certificates to trust, where the system's are not right.
+    """
+
+    def __init__(
+        self,
+        *,
+        guard: AddressGuard = OPEN,
+        private_hosts: tuple[str, ...] = (),
+        headers: Mapping[str, str] | Headers = (),
+        secrets: tuple[str, ...] = (),
+        timeout: float = TIMEOUT,
+        connect_timeout: float = CONNECT_TIMEOUT,
+        retries: int = RETRIES,
+        max_redirects: int = MAX_REDIRECTS,
+        max_body: int = MAX_BODY,
+        tls: SSLContext | None = None,
+    ) -> None:
+        self._guard = replace(guard, private_hosts=(*guard.private_hosts, *private_hosts)) if private_hosts else guard
+        pairs = tuple(headers.items()) if isinstance(headers, Mapping) else headers
+        self._headers = _joined({"user-agent": "anykit"}, pairs)
+        self._secrets = Secrets((*secrets, *credentials(self._headers.items())))
+        self._timeout = timeout
+        self._connect_timeout = connect_timeout
+        self._retries = retries
+        self._max_redirects = max_redirects
+        self._max_body = max_body
+        self._tls = tls
+        self._wires: dict[AddressGuard, Wire] | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<Exchange {'closed' if self._closed else 'lasting' if self._wires is not None else 'single requests'}>"
+
+    async def start(self) -> None:
+        """Keep connections from now on, until `close`; none is made yet."""
+        self._closed = False
+        if self._wires is None:
+            self._wires = {}
+
+    async def close(self) -> None:
+        """Close every connection; requests fail from now on. May be called again."""
+        wires, self._wires, self._closed = self._wires or {}, None, True
+        for wire in wires.values():
+            await wire.close()
+
+    async def send(
+        self, request: HttpRequest, context: CapabilityContext, *, result: ResultKind = "auto"
+    ) -> InvocableResult:
+        """Send a request and give its answer as a result, whatever it is made of.
+
+        Raises `ExecutionFailed` for any status but 2xx (its `detail` has `status` and an excerpt) and when the time is
+        up, `InvalidInput` for what no request can hold, `Unavailable` where the server cannot be reached or the answer
+        is lost; its `sent` says whether the request may have been carried out.
+        """
+        received = await self.receive(request, context)
+        if not 200 <= received.status < 300:
+            raise failure(received, retryable=request.repeatable)
+        return shaped(received, result)
+
+    async def receive(self, request: HttpRequest, context: CapabilityContext) -> Received:
+        """Send a request and give the answer, whatever its status. Raises as `send` does."""
+        hop, secrets = self._first(request)
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        limit = now + self._timeout
+        if context.deadline is not None and context.deadline < limit:
+            limit = context.deadline
+        progress = _Progress()
+        try:
+            async with asyncio.timeout_at(limit):
+                async with self._connections() as wires:
+                    return await self._tries(hop, request.repeatable, secrets, wires, progress, limit)
+        except (Unavailable, ExecutionFailed) as error:
+            if secrets.are_in(error.message):  # the path of a URL may hold one
+                error.message = secrets.masked(error.message)
+                error.args = (error.message,)
+            raise
+        except TimeoutError:
+            raise ExecutionFailed(
+                f"{hop.method} {secrets.masked(public_url(hop.url))} did not answer within {limit - now:.3g} s",
+                code=TIMED_OUT,
+                retryable=request.repeatable or not progress.sent,
+                detail={"timeout": limit - now, "sent": progress.sent},
+            ) from None
+
+    # one request
+
+    def _first(self, request: HttpRequest) -> tuple[Hop, Secrets]:
+        url, basic = _without_userinfo(request.url)
+        if _NOT_IN_A_URL.search(url):
+            raise InvalidInput("the URL holds characters that must be percent-encoded")
+        headers = self._headers
+        secrets = self._secrets
+        body = request.body
+        if request.headers or basic is not None or isinstance(body, Multipart):
+            headers = _joined(headers, request.headers)
+            if basic is not None:
+                headers.setdefault("authorization", basic)
+            if isinstance(body, Multipart):
+                headers["content-type"], body = body.encoded()
+            secrets = secrets.with_more(credentials(headers.items()))
+        if request.secrets:
+            secrets = secrets.with_more(request.secrets)
+        return Hop(request.method.upper(), url, headers, body, exact=True), secrets
+
+    async def _tries(
+        self,
+        hop: Hop,
+        repeatable: bool,
+        secrets: Secrets,
+        wires: dict[AddressGuard, Wire],
+        progress: _Progress,
+        limit: float,
+    ) -> Received:
+        loop = asyncio.get_running_loop()
+        left = self._retries if repeatable else 0
+        pause = PAUSE
+        while True:
+            try:
+                received = await self._follow(hop, secrets, wires, progress)
+            except Unavailable as error:
+                if progress.carried_out and not error.sent:
+                    error.sent = True
+                if left <= 0 or isinstance(error, AddressRefused) or loop.time() + pause >= limit:
+                    raise
+                wait = pause
+            else:
+                if left <= 0 or received.status not in _TRIED_AGAIN:
+                    return received
+                asked = retry_after(received.headers)
+                wait = pause if asked is None else asked
+                if loop.time() + wait >= limit:
+                    return received
+            left -= 1
+            pause *= 2
+            await asyncio.sleep(wait)
+
+    async def _follow(
+        self, hop: Hop, secrets: Secrets, wires: dict[AddressGuard, Wire], progress: _Progress
+    ) -> Received:
+        """One try, with its redirects."""
+        guard = self._guard
+        left = self._max_redirects
+        while True:
+            wire = wires.get(guard) or await self._open(guard, wires)
+            progress.sent = False
+            async with wire.send(hop, progress.leaving) as answer:
+                status = answer.status
+                wanted = None
+                if status in REDIRECTS and self._max_redirects > 0:
+                    wanted = following(hop, status, answer.headers.get("location", ""), secrets)
+                if wanted is None:
+                    return await self._read(hop, answer, secrets)
+            if left <= 0:
+                raise refused(hop, status, f"was redirected more than {self._max_redirects} times")
+            left -= 1
+            if wanted.method != hop.method:
+                progress.carried_out = True  # by the server that sent us on to see the outcome
+            if origin(wanted.url) != origin(hop.url):
+                guard = await guard_for(hop, guard)
+            guard.check_url(wanted.url)
+            hop = wanted
+
+    async def _read(self, hop: Hop, answer: WireAnswer, secrets: Secrets) -> Received:
+        body = bytearray()
+        whole = True
+        if hop.method != "HEAD":
+            async for chunk in answer.chunks():
+                body += chunk
+                if len(body) > self._max_body:
+                    whole = False
+                    break
+        return Received(
+            hop.method, hop.url, answer.status, answer.headers, bytes(body[: self._max_body]), whole, secrets
+        )
+
+    # connections
+
+    @asynccontextmanager
+    async def _connections(self) -> AsyncGenerator[dict[AddressGuard, Wire]]:
+        if self._closed:
+            raise Unavailable("the source is closed")
+        if self._wires is not None:
+            yield self._wires
+            return
+        single: dict[AddressGuard, Wire] = {}
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(_close_all, single)
+            yield single
+
+    async def _open(self, guard: AddressGuard, wires: dict[AddressGuard, Wire]) -> Wire:
+        module = await asyncio.to_thread(importlib.import_module, "anykit.transports.http_aiohttp")
+        if self._closed:
+            raise Unavailable("the source is closed")
+        wire = wires.get(guard)
+        if wire is None:
+            wire = wires[guard] = module.open_wire(guard, connect_timeout=self._connect_timeout, tls=self._tls)
+        return wire
+
+
+class _Progress:
+    """How far a request got."""
+
+    __slots__ = ("carried_out", "sent")
+
+    def __init__(self) -> None:
+        self.sent = False
+        self.carried_out = False
+
+    def leaving(self) -> None:
+        self.sent = True
+
+
+async def _close_all(wires: dict[AddressGuard, Wire]) -> None:
+    for wire in wires.values():
+        await wire.close()
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a server asks to wait (RFC 9110 10.2.3); None where it says nothing that can be read."""
+    said = headers.get("retry-after", "").strip()
+    if not said:
+        return None
+    if re.fullmatch(r"[0-9]{1,9}", said):
+        return float(said)
+    try:
+        when = parsedate_to_datetime(said)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())
+
+
+def _joined(base: Mapping[str, str], more: Headers) -> dict[str, str]:
+    """Headers by lower-case name; of one name several become a list (RFC 9110 5.3). Raises `InvalidInput`."""
+    own: dict[str, str] = {}
+    for given, value in more:
+        name = given.lower()
+        if not _TOKEN.fullmatch(name):
+            raise InvalidInput(f"{given[:100]!r} is no name of a header")
+        if _NOT_IN_A_HEADER.search(value):
+            raise InvalidInput(f"the header {name!r} cannot hold line breaks or other control characters")
+        own[name] = f"{own[name]}{'; ' if name == 'cookie' else ', '}{value}" if name in own else value.strip(" \t")
+    return {**base, **own}
+
+
+def _without_userinfo(url: str) -> tuple[str, str | None]:
+    """Split the credentials off a URL, as a Basic `Authorization` value."""
+    if "@" not in url:
+        return url, None
+    parts = urlsplit(url)
+    userinfo, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return url, None
+    user, _, password = userinfo.partition(":")
+    token = base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
+    return urlunsplit(parts._replace(netloc=host)), f"Basic {token}"
