@@ -18,7 +18,7 @@ from anykit.a2a import agent
 from anykit.app import Workbench
 from anykit.capabilities import CapabilityContext, Event, Status
 
-from .stage import argv_of_host, listening, own_environment, require
+from .stage import argv_of_host, command, listening, require
 from .steps import Step
 
 PATIENCE = 12.0
@@ -156,32 +156,11 @@ async def answer_question(stage: AgentStage) -> str:
     if suspension is None:
         return ""
     require(suspension.prompt == "For which day?", f"it asked {suspension.prompt!r}")
-    done = await _anykit(stage, "answer", suspension.id, "Friday", "at", "eight")
+    done = await command(stage.folder, FILE, "answer", suspension.id, "Friday", "at", "eight")
     require(done == "booked: Friday at eight", f"the answer led to {done[:200]!r}")
-    left = await _anykit(stage, "answer", "--json")
+    left = await command(stage.folder, FILE, "answer", "--json")
     require(json.loads(left) == [], f"still waiting is {left[:200]}")
     return f"{suspension.prompt} anykit answer {suspension.id} Friday at eight -> {done!r}"
-
-
-async def _anykit(stage: AgentStage, *argv: str) -> str:
-    """What a command of its own process prints."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "anykit", *argv, "--config", str(stage.folder / FILE)),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=stage.folder,
-        env=own_environment(),
-    )
-    try:
-        async with asyncio.timeout(CALL_SECONDS):
-            out, err = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    require(process.returncode == 0, f"anykit {argv[0]} ended with {process.returncode}: {err.decode()[-300:]}")
-    return out.decode().strip()
 
 
 A2A_STEPS = (

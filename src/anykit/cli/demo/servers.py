@@ -20,7 +20,7 @@ from anykit.capabilities import Suspension
 from anykit.sources.a2e import A2EClient
 
 from .agents import CALL_SECONDS, PATIENCE, SENTENCE
-from .stage import START_SECONDS, listening, own_environment, require
+from .stage import START_SECONDS, command, listening, require
 from .steps import Step
 
 LEDGER = str(Path(__file__).with_name("ledger.py"))
@@ -89,7 +89,8 @@ async def isolate_servers(stage: ServerStage) -> str:
 async def read_and_prompt(stage: ServerStage) -> str:
     """A resource is read and a prompt is filled in; neither is a tool."""
     read, filled = await asyncio.gather(
-        _anykit(stage, "read", "ledger://today"), _anykit(stage, "prompt", "desk_remind", "who=Ann")
+        command(stage.folder, FILE, "read", "ledger://today"),
+        command(stage.folder, FILE, "prompt", "desk_remind", "who=Ann"),
     )
     require(read == "tea: 2", f"the resource is {read[:200]!r}")
     require(filled == "Remind Ann of the tea.", f"the prompt is {filled[:200]!r}")
@@ -149,27 +150,6 @@ async def answer_over_a2a(stage: ServerStage) -> str:
         done = await bench.answer(suspension.id, data={"amount": 2})
     require(done.output == "ordered: 2 x tea", f"the answer led to {done.output[:200]!r}")
     return f"{suspension.prompt} 2 -> {done.output!r}"
-
-
-async def _anykit(stage: ServerStage, *argv: str) -> str:
-    """What a command of its own process prints."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "anykit", *argv, "--config", str(stage.folder / FILE)),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=stage.folder,
-        env=own_environment(),
-    )
-    try:
-        async with asyncio.timeout(CALL_SECONDS):
-            out, err = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    require(process.returncode == 0, f"anykit {argv[0]} ended with {process.returncode}: {err.decode()[-300:]}")
-    return out.decode().strip()
 
 
 MCP_STEPS = (

@@ -18,6 +18,8 @@ from anykit.transports import Command
 START_SECONDS = 20.0
 """What a host may take to start on a busy machine."""
 STOP_SECONDS = 5.0
+COMMAND_SECONDS = 20.0
+"""What one command may take."""
 OUTSIDE = "outside.txt"
 SECRET = "nothing in the root leads here"
 
@@ -145,6 +147,27 @@ async def listening(argv: Sequence[str], folder: Path) -> AsyncGenerator[str]:
         if draining is not None:
             with contextlib.suppress(asyncio.CancelledError):
                 await draining
+
+
+async def command(folder: Path, config: str, *argv: str, code: int = 0) -> str:
+    """What an anykit command in a process of its own prints. Raises `StepFailed` where it ends with another code."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "anykit", *argv, "--config", str(folder / config)),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=folder,
+        env=own_environment(),
+    )
+    try:
+        async with asyncio.timeout(COMMAND_SECONDS):
+            out, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    require(process.returncode == code, f"anykit {argv[0]} ended with {process.returncode}: {err.decode()[-300:]}")
+    return out.decode().strip()
 
 
 async def _url_said(said: asyncio.StreamReader) -> str:
