@@ -188,6 +188,11 @@ def _pattern(pattern: str) -> jsonschema_rs.Validator | None:
         return None
 
 
+def is_pattern(pattern: str) -> bool:
+    """Whether the validator can read a regular expression."""
+    return _pattern(pattern) is not None
+
+
 def matches(pattern: str, name: str) -> bool:
     """Whether a property of that name falls under `pattern`, by the validator's own, bounded regular expressions."""
     compiled = _pattern(pattern)
