@@ -212,7 +212,9 @@ _FILES = frozenset({".json", ".jsonc", ".toml", ".yaml", ".yml"})
 
 def _made(opened: Any) -> Source:
     """What a kind's own room opened, as the catalogue takes it."""
-    return Source(**{field.name: getattr(opened, field.name) for field in fields(Source)})
+    return Source(
+        **{field.name: getattr(opened, field.name) for field in fields(Source) if hasattr(opened, field.name)}
+    )
 
 
 def agent_source(agent: Any, opening: Opening) -> Source:

@@ -1,16 +1,19 @@
 """What happens to a call: names, scopes, policy, the executor, the journal; and `Session`, the seam of the faces."""
 
 from .callers import HOST, Caller, Scope
-from .catalog import Catalog, Report, Snapshot, Source, ToolEntry, ToolkitEntry, may_come, state_of
+from .catalog import FINDER, Catalog, Shaped, Shaping
 from .executor import CallOptions, Executor
 from .journal import Journal, Nowhere
 from .naming import Candidate, Name, Names, clean
 from .policy import AllowAll, Decision, Policy
 from .scopes import Configured, Scopes, ToolkitEvent, UnknownToolkit, Vault
 from .session import CatalogChanged, Change, Session, ToolkitView
+from .snapshot import Report, Snapshot, Source, ToolEntry, ToolkitEntry, may_come, state_of
 from .suspensions import Suspensions, WaitFor
+from .views import Patterns, View
 
 __all__ = [
+    "FINDER",
     "HOST",
     "AllowAll",
     "CallOptions",
@@ -26,11 +29,14 @@ __all__ = [
     "Name",
     "Names",
     "Nowhere",
+    "Patterns",
     "Policy",
     "Report",
     "Scope",
     "Scopes",
     "Session",
+    "Shaped",
+    "Shaping",
     "Snapshot",
     "Source",
     "Suspensions",
@@ -40,6 +46,7 @@ __all__ = [
     "ToolkitView",
     "UnknownToolkit",
     "Vault",
+    "View",
     "WaitFor",
     "clean",
     "may_come",

@@ -5,25 +5,20 @@ The catalogue is rebuilt as a whole whenever a source changes, and handed out as
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-from anykit.capabilities import (
-    CapabilityProvider,
-    Connected,
-    Invocable,
-    PromptProvider,
-    ResourceProvider,
-    State,
-)
+from anykit.capabilities import CapabilityProvider, Connected, Invocable, PromptProvider, ResourceProvider
 from anykit.schema import SchemaError, compile_schema
-from anykit.tools import Tool, Toolkit, ToolkitSpec, lift
+from anykit.tools import Toolkit, lift
 
-from .naming import Candidate, Names, clean
+from .naming import Candidate, Names, clean, hashed
+from .search import Words
+from .snapshot import Report, Snapshot, Source, ToolEntry, ToolkitEntry
+from .views import Lens, Patterns, View, deferring
 
 T = TypeVar("T")
 
@@ -33,90 +28,32 @@ TOOLS_PER_SOURCE = 10_000
 """More than that from one source is a fault of the source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Something that offers capabilities, as the operator named it."""
-
-    name: str
-    kind: str
-    provider: CapabilityProvider | None = None
-    toolkits: tuple[type[Toolkit], ...] = ()
-    prefixed: bool = False
-    """Whether its tools are called `<source>_<name>`; functions and toolkits keep their own names."""
-    required: bool = False
-    """Whether the workbench may start without it."""
-    disabled: str | None = None
-    """Why it is switched off; None where it is not."""
-    failed: str | None = None
-    """Why it could not even be opened; None where it could."""
-    location: str = ""
-    """The file, URL or module it was given as."""
+FINDER: Final = "find_tools"
+"""The tool that finds deferred ones."""
+_FINDER_KEY: Final = ("", FINDER)
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """Something left out, renamed or repaired, and why."""
+class Shaped:
+    """Tools as the operator wants them: in other words, by other names (`ToolEntry.alias`), fewer."""
 
-    source: str
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ToolEntry:
-    """A tool as it is offered."""
-
-    tool: Tool
-    original: str
-    source: str
-    renamed: str = ""
-    """Why its name is not the source's own."""
+    entries: Sequence[ToolEntry]
+    denied: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Those that are left out, by the name that the rule gave them, with why."""
+    reports: Sequence[Report] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ToolkitEntry:
-    """A toolkit as it is offered; `tools` maps exposed names to the toolkit's own."""
+class Shaping(Protocol):
+    """What the operator says about tools, whatever source they come from."""
 
-    name: str
-    source: str
-    toolkit: type[Toolkit]
-    spec: ToolkitSpec
-    tools: Mapping[str, str]
+    @property
+    def defers(self) -> bool:
+        """Whether it may defer tools."""
+        ...
 
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The whole catalogue at one moment."""
-
-    version: int = 0
-    tools: Mapping[str, ToolEntry] = field(default_factory=dict[str, ToolEntry])
-    toolkits: Mapping[str, ToolkitEntry] = field(default_factory=dict[str, ToolkitEntry])
-    sources: Mapping[str, Source] = field(default_factory=dict[str, Source])
-    resources: tuple[tuple[str, ResourceProvider], ...] = ()
-    """(source, provider)"""
-    prompts: tuple[tuple[str, str, PromptProvider], ...] = ()
-    """(source, prefix, provider)"""
-    reports: tuple[Report, ...] = ()
-
-    def suggest(self, name: str, among: Iterable[str]) -> str:
-        """`; did you mean ...?` with the nearest of `among`, or nothing."""
-        known = list(among)
-        folded = {candidate.casefold(): candidate for candidate in reversed(known)}
-        close = [folded[near] for near in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)]
-        if not close:
-            close = [candidate for candidate in known if candidate.endswith(f"_{name}")][:3]
-        return f"; did you mean {' or '.join(close)}?" if close else ""
-
-
-def state_of(source: Source) -> State:
-    """How a source is; one without a connection is ready."""
-    if source.disabled is not None:
-        return State("disabled", source.disabled)
-    if source.failed is not None:
-        return State("failed", source.failed)
-    if isinstance(source.provider, Connected):
-        return source.provider.state
-    return State("ready")
+    def shaped(self, entries: Sequence[ToolEntry], sources: Mapping[str, Source]) -> Shaped:
+        """Apply it. Never raises for what a person may get wrong: what is void is reported."""
+        ...
 
 
 class Catalog:
@@ -132,7 +69,53 @@ class Catalog:
         self._logged: set[Report] = set()
         self.switched_off: dict[str, str] = {}
         """Tools that the operator does not offer: the original name, and the toolkit that is switched off."""
+        self.words = Words()
+        """What tools were last searched by."""
         self.snapshot = Snapshot()
+        """Everything."""
+        self._whole = self.snapshot
+        self._lenses: dict[str, Lens] = {}
+        self._seen: dict[str, Snapshot] = {}
+        self._deferred_after: int | None = None
+        self._shaping: Shaping | None = None
+        self._finder = ""
+        self._lifted: dict[tuple[str, str], tuple[Invocable, object, dict[str, Any], ToolEntry]] = {}
+
+    @property
+    def views(self) -> Mapping[str, View]:
+        """The views, by name."""
+        return {name: lens.view for name, lens in self._lenses.items()}
+
+    def arrange(
+        self,
+        *,
+        shaping: Shaping | None = None,
+        views: Iterable[View] = (),
+        deferred_after: int | None = None,
+    ) -> None:
+        """What the operator says about tools from now on, the views, and how many tools are listed before the rest is
+        left to be found (None: all).
+        """
+        self._shaping = shaping
+        self._lenses = {view.name: Lens(view) for view in views}
+        self._deferred_after = deferred_after
+        if self._sources:
+            self.rebuild()
+
+    def seen(self, view: str | None) -> Snapshot:
+        """The catalogue as it looks through a view; None is everything. Through a view that is gone nothing is seen."""
+        if view is None:
+            return self.snapshot
+        seen = self._seen.get(view)
+        if seen is None:
+            lens = self._lenses.get(view)
+            if lens is None:
+                return Snapshot(self.snapshot.version)
+            said = lens.view.deferred_after
+            after = self._deferred_after if said is None else said
+            narrowed = lens.through(self._whole)
+            seen = self._seen[view] = deferring(narrowed, self._finder, after=after, listed=Patterns(lens.view.listed))
+        return seen
 
     def subscribe(self, listener: Callable[[Snapshot], None]) -> Callable[[], None]:
         """Call `listener` with each new snapshot until the returned function is called."""
@@ -203,13 +186,14 @@ class Catalog:
         for entry in entries:
             source = self._sources[entry.source]
             offered += [(source, "", entry.name, tool, entry.name) for tool in entry.spec.tools.values()]
-        tools, of_toolkit = self._tools(offered, reports)
+        self._name_finder(offered, reports)
+        tools, of_toolkit, denied = self._tools(offered, reports)
         toolkits = {entry.name: replace(entry, tools=of_toolkit.get(entry.name, {})) for entry in entries}
         for report in reports:
             if report not in self._logged:
                 self._logged.add(report)
                 log.warning("%s: %s: %s", report.source, report.name, report.reason)
-        self.snapshot = Snapshot(
+        self._whole = Snapshot(
             version=self.snapshot.version + 1,
             tools=tools,
             toolkits=toolkits,
@@ -217,7 +201,10 @@ class Catalog:
             resources=tuple(resources),
             prompts=tuple(prompts),
             reports=tuple(reports),
+            denied=denied,
         )
+        self._seen.clear()
+        self.snapshot = deferring(self._whole, self._finder, after=self._deferred_after, listed=Patterns(()))
         for listener in list(self._listeners):
             listener(self.snapshot)
 
@@ -258,9 +245,28 @@ class Catalog:
             entries.append(ToolkitEntry(name.exposed, source.name, toolkit, toolkit.spec(), {}))
         return entries
 
+    def _name_finder(
+        self, offered: Sequence[tuple[Source, str, str | None, Invocable, str]], reports: list[Report]
+    ) -> None:
+        """Name the tool that finds others before those that come now, once any may have to be found."""
+        if self._finder:
+            return
+        wanted = (
+            self._deferred_after is not None
+            or (self._shaping is not None and self._shaping.defers)
+            or any(lens.view.deferred_after is not None for lens in self._lenses.values())
+            or any(getattr(invocable.spec, "deferred", False) for _, _, _, invocable, _ in offered)
+        )
+        if wanted:
+            named = self._names.assign([Candidate(*_FINDER_KEY, "", "anykit")])[_FINDER_KEY]
+            self._finder = named.exposed
+            self._names.show([self._finder])
+            if named.reason:
+                reports.append(Report("anykit", FINDER, f"called {named.exposed}: {named.reason}"))
+
     def _tools(
         self, offered: Sequence[tuple[Source, str, str | None, Invocable, str]], reports: list[Report]
-    ) -> tuple[dict[str, ToolEntry], dict[str, dict[str, str]]]:
+    ) -> tuple[dict[str, ToolEntry], dict[str, dict[str, str]], dict[str, str]]:
         def candidate(source: Source, prefix: str, toolkit: str | None, invocable: Invocable, owner: str) -> Candidate:
             # Two toolkits of one source may each have a tool of the same name.
             origin = source.name if toolkit is None else f"{source.name}/{toolkit}"
@@ -268,21 +274,80 @@ class Catalog:
 
         candidates = [candidate(*offer) for offer in offered]
         names = self._names.assign(candidates)
-        tools: dict[str, ToolEntry] = {}
-        of_toolkit: dict[str, dict[str, str]] = {}
+        before, self._lifted = self._lifted, {}
+        entries: list[ToolEntry] = []
         for asked, (source, _, toolkit, invocable, _) in zip(candidates, offered, strict=True):
             name = names[asked.key]
-            original = invocable.spec.name
+            original = asked.original
             changes: dict[str, Any] = {"name": name.exposed}
             if source.prefixed:
                 changes["source"] = source.name
             if toolkit is not None:
                 changes["toolkit"] = toolkit
-                of_toolkit.setdefault(toolkit, {})[name.exposed] = original
-            tools[name.exposed] = ToolEntry(lift(invocable, **changes), original, source.name, name.reason)
+            spec = invocable.spec
+            known = before.get(asked.key)
+            if known is not None and known[0] is invocable and known[1] is spec and known[2] == changes:
+                entry = known[3]
+            else:
+                entry = ToolEntry(
+                    lift(invocable, **changes), original, source.name, name.reason, name.exposed, asked.key
+                )
+            self._lifted[asked.key] = (invocable, spec, changes, entry)
+            entries.append(entry)
             if name.reason and name.reason != "source prefix":
                 reports.append(Report(source.name, original, f"called {name.exposed}: {name.reason}"))
-        return tools, of_toolkit
+        shaped = Shaped(entries) if self._shaping is None else self._shaping.shaped(entries, self._sources)
+        reports += shaped.reports
+        tools = {entry.tool.name: entry for entry in self._called(shaped.entries, reports)}
+        self._names.show(tools)
+        of_toolkit: dict[str, dict[str, str]] = {}
+        for name, entry in tools.items():
+            if entry.tool.toolkit is not None:
+                of_toolkit.setdefault(entry.tool.toolkit, {})[name] = entry.original
+        return tools, of_toolkit, {name: why for name, why in shaped.denied.items() if name not in tools}
+
+    def _called(self, entries: Sequence[ToolEntry], reports: list[Report]) -> Iterable[ToolEntry]:
+        """The tools by the names that a person chose for them, as far as nothing else is known by these."""
+        if not any(entry.alias for entry in entries):
+            return entries
+        taken = {entry.given: entry for entry in entries if not entry.alias}
+        chosen: dict[tuple[str, str], str] = {}
+        void: list[ToolEntry] = []
+        for entry in entries:
+            if not entry.alias:
+                continue
+            rival = taken.get(entry.alias)
+            if rival is None and self._names.claim(entry.key, entry.alias):
+                taken[entry.alias] = entry
+                chosen[entry.key] = entry.alias
+                continue
+            void.append(entry)
+            who = "another tool" if rival is None else f"{rival.source}/{rival.original}"
+            if (owner := self._names.owner(entry.alias)) == _FINDER_KEY:
+                who = "the tool that finds others"
+            elif rival is None and owner is not None:
+                who = f"{owner[0]}/{owner[1]}, by which callers know it"
+            reports.append(
+                Report(
+                    entry.source,
+                    entry.original,
+                    f"stays {entry.given}: the name {entry.alias!r} in the configuration is that of {who}; choose another",
+                )
+            )
+        for entry in void:
+            name, salt = entry.given, 0
+            while name in taken or not self._names.claim(entry.key, name):
+                name, salt = hashed(entry.given, entry.key, salt=salt), salt + 1
+            taken[name] = entry
+            chosen[entry.key] = name
+        return [_renamed(entry, chosen[entry.key]) if entry.alias else entry for entry in entries]
+
+
+def _renamed(entry: ToolEntry, name: str) -> ToolEntry:
+    if name == entry.tool.name:
+        return entry
+    reason = "chosen in the configuration" if name == entry.alias else entry.renamed
+    return replace(entry, tool=lift(entry.tool, name=name), renamed=reason)
 
 
 def _offered(source: Source, ask: Callable[[], Iterable[T]], reports: list[Report]) -> list[T]:
@@ -317,11 +382,3 @@ def _owner(source: Source, invocable: Invocable) -> str:
         return source.name
     module = getattr(getattr(invocable, "function", None), "__module__", None)
     return module.rpartition(".")[2] if isinstance(module, str) and module else source.name
-
-
-def may_come(snapshot: Snapshot, name: str) -> bool:
-    """Whether a source without a verdict may bring a tool of that name."""
-    return any(
-        state_of(source).status == "connecting" and (not source.prefixed or name.startswith(f"{clean(source.name)}_"))
-        for source in snapshot.sources.values()
-    )

@@ -33,10 +33,11 @@ from anykit.schema import SchemaError, compile_schema
 from anykit.tools import CALL_TIMEOUT, Tool, Toolkit, attempt, check_arguments, timed_out
 
 from .callers import Caller
-from .catalog import Catalog, Snapshot, ToolEntry, may_come, state_of
+from .catalog import Catalog
 from .journal import Journal
 from .policy import AllowAll, Policy
 from .scopes import Scopes
+from .snapshot import Snapshot, ToolEntry, may_come, state_of
 from .suspensions import ParkedCall, Suspensions, WaitFor, new_id
 
 log = logging.getLogger("anykit.executor")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 VALID = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
@@ -48,9 +48,10 @@ def clean(name: str) -> str:
     return cleaned if cleaned and not cleaned[0].isdigit() and cleaned[0] != "-" else f"_{cleaned}"
 
 
-def hashed(name: str, key: tuple[str, str]) -> str:
-    """`name`, cut so that a hash of `key` fits behind it."""
-    digest = hashlib.sha256("\0".join(key).encode(errors="surrogatepass")).hexdigest()[:_HASH]
+def hashed(name: str, key: tuple[str, str], *, salt: int = 0) -> str:
+    """`name`, cut so that a hash of `key` fits behind it; another hash for each `salt`."""
+    text = "\0".join(key if not salt else (*key, str(salt)))
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:_HASH]
     return f"{name[: LENGTH - _HASH - 1]}_{digest}"
 
 
@@ -59,39 +60,82 @@ class Names:
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], Name] = {}
-        self._taken: set[str] = set()
+        self._taken: dict[str, tuple[str, str]] = {}
+        self._contested: set[str] = set()
+        """Names that several offered at once: nobody got them, and nobody gets them later unasked."""
+        self._shown: set[str] = set()
+        """Names that callers have seen: these are never pointed at something else."""
 
     def assign(self, candidates: Iterable[Candidate]) -> dict[tuple[str, str], Name]:
         """Names for all of `candidates`, decided together; those that have one keep it."""
         asked = list(candidates)
-        fresh = [candidate for candidate in asked if candidate.key not in self._given]
+        fresh = {candidate.key: candidate for candidate in asked if not self._has_name(candidate.key)}
         exact: dict[str, list[Candidate]] = defaultdict(list)
         changed: dict[str, list[Candidate]] = defaultdict(list)
-        for candidate in fresh:
+        for candidate in fresh.values():
             wanted = candidate.prefix + candidate.original
             if VALID.fullmatch(wanted):
                 exact[wanted].append(candidate)
             else:
                 changed[clean(wanted)[:LENGTH]].append(candidate)
-        for wanted, rivals in exact.items():
-            if len(rivals) == 1 and wanted not in self._taken:
-                self._give(rivals[0], wanted, "source prefix" if rivals[0].prefix else "")
+        # Valid names first of all: no longer one, and no hash, may take what is another's own.
+        rivals: list[tuple[str, Candidate]] = []
+        for wanted, wanting in exact.items():
+            if len(wanting) == 1 and self._is_free(wanted):
+                self._give(wanting[0], wanted, "source prefix" if wanting[0].prefix else "")
                 continue
-            for rival in rivals:
-                self._give_longer(rival, wanted)
-        for wanted, rivals in changed.items():
-            alone = len(rivals) == 1 and wanted not in self._taken
-            for rival in rivals:
-                name = wanted if alone else hashed(wanted, rival.key)
-                self._give(rival, name, "not a valid name" if alone else "not a valid name, and equal to another's")
+            if len(wanting) > 1:
+                self._contested.add(wanted)
+            rivals += [(wanted, rival) for rival in wanting]
+        self._give_longer(rivals)
+        for wanted, equal in changed.items():
+            alone = len(equal) == 1 and self._is_free(wanted)
+            for one in equal:
+                if alone:
+                    self._give(one, wanted, "not a valid name")
+                else:
+                    self._give_hashed(one, wanted, "not a valid name, and equal to another's")
         return {candidate.key: self._given[candidate.key] for candidate in asked}
 
+    def claim(self, key: tuple[str, str], name: str) -> bool:
+        """Point `name`, chosen by a person, at what has `key`; False where callers know something else by it."""
+        if not VALID.fullmatch(name) or (name in self._shown and self._taken.get(name) != key):
+            return False
+        self._taken[name] = key
+        return True
+
+    def owner(self, name: str) -> tuple[str, str] | None:
+        """What `name` was given to last."""
+        return self._taken.get(name)
+
+    def show(self, names: Iterable[str]) -> None:
+        """Callers see these from now on."""
+        self._shown.update(names)
+
+    def _has_name(self, key: tuple[str, str]) -> bool:
+        given = self._given.get(key)
+        return given is not None and self._taken[given.exposed] == key
+
+    def _is_free(self, name: str) -> bool:
+        return name not in self._taken and name not in self._contested
+
     def _give(self, candidate: Candidate, name: str, reason: str) -> None:
-        self._taken.add(name)
+        self._taken[name] = candidate.key
         self._given[candidate.key] = Name(name, reason)
 
-    def _give_longer(self, candidate: Candidate, wanted: str) -> None:
-        longer = clean(f"{candidate.owner}_{wanted}")
-        if len(longer) > LENGTH or longer in self._taken or longer == wanted:
-            longer = hashed(longer, candidate.key)
-        self._give(candidate, longer, f"another source offers {wanted!r} too")
+    def _give_hashed(self, candidate: Candidate, name: str, reason: str) -> None:
+        salt = 0
+        # A source may offer the very name that a hash makes, and short hashes can be made to meet.
+        while (made := hashed(name, candidate.key, salt=salt)) in self._taken:
+            salt += 1
+        self._give(candidate, made, reason)
+
+    def _give_longer(self, rivals: Sequence[tuple[str, Candidate]]) -> None:
+        longer = [clean(f"{rival.owner}_{wanted}") for wanted, rival in rivals]
+        often = Counter(longer)
+        for (wanted, rival), name in zip(rivals, longer, strict=True):
+            reason = f"another source offers {wanted!r} too"
+            if often[name] == 1 and len(name) <= LENGTH and name != wanted and self._is_free(name):
+                self._give(rival, name, reason)
+            else:
+                self._give_hashed(rival, name, reason)

@@ -22,7 +22,7 @@ from anykit.schema import compile_schema, merge_masked, secret_texts
 from anykit.tools import DISCRETION, Bounds, ToolError, Toolkit, being_cancelled, hide
 
 from .callers import Caller, Scope
-from .catalog import ToolkitEntry
+from .snapshot import ToolkitEntry
 
 log = logging.getLogger("anykit.scopes")
 

@@ -36,10 +36,11 @@ from anykit.capabilities import outcomes as codes
 from anykit.tools import BenchTool, Tool, Toolkit, ToolResult, tool_result
 
 from .callers import Caller
-from .catalog import Catalog, Snapshot, ToolEntry, ToolkitEntry
+from .catalog import Catalog
 from .executor import DEFAULT, CallOptions, Executor
 from .naming import Candidate
 from .scopes import Configured, Scopes, ToolkitEvent, UnknownToolkit
+from .snapshot import Snapshot, ToolEntry, ToolkitEntry
 
 Item = TypeVar("Item")
 
