@@ -83,10 +83,7 @@ class Workbench:
 
     def _await(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """Run on the bench's loop and wait; an interrupted wait cancels the work."""
-        if self._loop is None or self._loop.is_closed():
-            work.close()
-            raise RuntimeError("the workbench is not open; use it in a `with` block")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = self.submit(work)
         try:
             return future.result(timeout)
         except concurrent.futures.TimeoutError:
@@ -96,6 +93,16 @@ class Workbench:
         except BaseException:
             future.cancel()
             raise
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Run a coroutine on the bench's loop without waiting for it; cancelling the future cancels it.
+
+        Raises `RuntimeError` where the bench is not open.
+        """
+        if self._loop is None or self._loop.is_closed():
+            work.close()
+            raise RuntimeError("the workbench is not open; use it in a `with` block")
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _look(self, look: Any, *args: Any) -> Any:
         async def here() -> Any:
