@@ -11,12 +11,17 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from anykit.capabilities import Json, JsonObject
+from anykit.sources.documents import Unreadable, read_document
+
+from .source_tables import TABLES, KindTable, SourceEntry, published, table_for
+from .source_tables import SourceConfig as SourceConfig
+from .source_tables import Table as _Table
 
 NAMES = ("anykit.toml", "anykit.json", "anykit.yaml", "anykit.yml")
 _SERVER_MAPS = frozenset({"mcpServers", "servers", "mcp_servers", "mcp", "context_servers"})
@@ -27,36 +32,6 @@ MAX_FILE = 4 * 1024 * 1024
 
 class ConfigError(Exception):
     """A configuration that cannot be used; the text names the file, the field and the fix."""
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
-
-
-class SourceConfig(_Table):
-    """A source with options; a string in `sources` is only its target."""
-
-    target: str | None = Field(default=None, description="A file, module, URL, `anykit:NAME`, or toolkit class.")
-    command: str | list[str] | None = Field(default=None, description="The program to start, as one name or as argv.")
-    args: list[str] = Field(default=[], description="Arguments for `command`.")
-    env: dict[str, str] = Field(default={}, description="Variables for the program, beside the few that it inherits.")
-    cwd: str | None = Field(default=None, description="The folder that the program starts in.")
-    url: str | None = Field(default=None, description="The address of an A2E host, an A2A agent or an MCP server.")
-    headers: dict[str, str] = Field(default={}, description="Headers for an MCP server; references like `${TOKEN}`.")
-    transport: str | None = Field(default=None, description="How an MCP server is reached: `stdio`, `http`, `sse`.")
-    era: str | None = Field(default=None, description="Which MCP is spoken: `auto`, `modern`, `legacy`.")
-    timeout: float | None = Field(default=None, gt=0, description="Seconds that a call of an MCP server may take.")
-    allow: list[str] = Field(default=[], description="Tools of an MCP server that are offered; globs.")
-    deny: list[str] = Field(default=[], description="Tools of an MCP server that are not; globs. It wins.")
-    oauth: JsonObject | bool | None = Field(default=None, description="OAuth for an MCP server, or false for none.")
-    token: SecretStr | None = Field(default=None, description="What the host asks for; a reference like `${TOKEN}`.")
-    kind: str | None = Field(
-        default=None, description="What the source is, where it cannot be told: `python`, `a2e`, `a2a`, `mcp`."
-    )
-    name: str | None = Field(default=None, description="What it is called; it stands before the names of its tools.")
-    enabled: bool = Field(default=True, description="Whether it is used at all.")
-    required: bool = Field(default=False, description="Whether nothing starts without it.")
-    toolkits: dict[str, JsonObject] = Field(default={}, description="Configurations for the toolkits of an A2E host.")
 
 
 class ToolkitConfig(_Table):
@@ -159,7 +134,7 @@ class AppConfig(_Table):
     """The whole file."""
 
     schema_: str | None = Field(default=None, alias="$schema", description="For editors.")
-    sources: list[str | SourceConfig] = Field(default=[], description="Where capabilities come from.")
+    sources: list[SourceEntry] = Field(default=[], description="Where capabilities come from.")
     agents: dict[str, JsonObject] = Field(
         default={},
         description="A2A agents by name: `card`, `headers`, `timeout` and `pollEvery` in milliseconds, `enabled`.",
@@ -200,6 +175,7 @@ def config_file_schema() -> JsonObject:
     """The JSON Schema of the file."""
     schema = AppConfig.model_json_schema(by_alias=True)
     schema["properties"].pop("path", None)
+    schema = published(schema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "anykit configuration"}
 
 
@@ -217,7 +193,13 @@ def read_config(path: str | os.PathLike[str]) -> AppConfig:
     """Read and check a file. Raises `ConfigError`."""
     file = Path(path).expanduser()
     data = read_data(file)
-    if _SERVER_MAPS & data.keys():
+    maps = _SERVER_MAPS & data.keys()
+    if file.name in NAMES and maps:
+        # Ours, with servers written as in a client's file: they are sources beside the others.
+        rest = {key: value for key, value in data.items() if key not in maps and key != "inputs"}
+        sources = rest.get("sources", [])
+        return parse_config({**rest, "sources": [*_listed(sources), str(file.absolute())]}, file)
+    if file.name not in NAMES and _is_of_client(data, file):
         # A client's own file, as it is: its servers are the sources.
         agents = data.get("agents")
         return parse_config(
@@ -237,43 +219,34 @@ def parse_config(data: Mapping[str, Any], path: Path | None = None) -> AppConfig
     return config.model_copy(update={"path": None if path is None else path.absolute()})
 
 
+def source_config(data: Mapping[str, Any]) -> SourceConfig:
+    """Check the table of one source, in the shape of its kind. Raises `ConfigError`."""
+    table = table_for(data)
+    try:
+        return table.model_validate(dict(data))
+    except pydantic.ValidationError as error:
+        faults = [{**fault, "loc": ("sources", table.__name__, *fault["loc"])} for fault in error.errors()]
+        raise ConfigError("\n".join(_explain(None, fault) for fault in faults)) from None
+
+
+def _is_of_client(data: Mapping[str, Any], file: Path) -> bool:
+    from anykit.sources.mcp import is_server_file  # noqa: PLC0415 - only those who use MCP pay for it
+
+    if {"sources", "toolkits", "serve"} & data.keys():
+        return False  # ours, by another name
+    return is_server_file(data, file)
+
+
+def _listed(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
 def read_data(file: Path) -> dict[str, Any]:
-    """The object in a TOML, JSON or YAML file. Raises `ConfigError` with the place of the fault."""
+    """The object in a TOML, JSON (with comments) or YAML file. Raises `ConfigError` with the place of the fault."""
     try:
-        with file.open("rb") as stream:
-            raw = stream.read(MAX_FILE + 1)
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from None
-    if len(raw) > MAX_FILE:
-        raise ConfigError(f"{file}: larger than {MAX_FILE} bytes")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{file}: not UTF-8 (byte {error.start})") from None
-    data: Any
-    try:
-        if file.suffix == ".toml":
-            data = tomllib.loads(text)
-        elif file.suffix in (".yaml", ".yml"):
-            data = _yaml(text)
-        else:
-            data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{file}: {error}") from None
-    if data is None:
-        data = {}
-    if not isinstance(data, dict):
-        raise ConfigError(f"{file}: must hold an object, not {type(data).__name__}")
-    return cast("dict[str, Any]", data)
-
-
-def _yaml(text: str) -> Any:
-    import yaml  # noqa: PLC0415 - 30 ms, only for those who write YAML
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
+        return read_document(file, limit=MAX_FILE)
+    except Unreadable as error:
+        raise ConfigError(str(error)) from None
 
 
 def _explain(path: Path | None, fault: Any) -> str:
@@ -283,13 +256,21 @@ def _explain(path: Path | None, fault: Any) -> str:
     where = f"{path or 'config'}: {field}" if field else str(path or "config")
     if fault["type"] == "extra_forbidden":
         model = _table_at(loc[:-1])
-        known = [f.alias or name for name, f in model.model_fields.items() if not f.exclude] if model else []
+        known = _keys_of(model)
         return f"{where}: unknown key{_hint(loc[-1], known)}"
     return f"{where}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
 
 
 def _readable(loc: list[str]) -> list[str]:
-    return [step for step in loc if step not in ("str", "SourceConfig")]
+    return [step for step in loc if step != "str" and step not in TABLES]
+
+
+def _keys_of(model: type[BaseModel] | None) -> list[str]:
+    if model is None:
+        return []
+    if issubclass(model, KindTable):
+        return model.keys()
+    return [field.alias or name for name, field in model.model_fields.items() if not field.exclude]
 
 
 def _table_at(loc: list[str]) -> type[BaseModel] | None:
@@ -307,11 +288,33 @@ def _table_at(loc: list[str]) -> type[BaseModel] | None:
         ("env", "*"): EnvironmentConfig,
         ("env", "*", "toolkits", "*"): ToolkitConfig,
     }
+    for at, step in enumerate(loc):
+        if step in TABLES:
+            return _nested(TABLES[step], loc[at + 1 :])
     clean = _readable(loc)
     for place, table in tables.items():
         if len(place) == len(clean) and all(want in ("*", step) for want, step in zip(place, clean, strict=True)):
             return table
     return None
+
+
+def _nested(table: type[BaseModel], loc: list[str]) -> type[BaseModel] | None:
+    """The table at a place inside a source's."""
+    for step in loc:
+        if step.isdigit():
+            continue
+        field = table.model_fields.get(step)
+        models = [] if field is None else _models_in(field.annotation)
+        if len(models) != 1:
+            return None
+        table = models[0]
+    return table
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in _models_in(inner)]
 
 
 def _hint(name: str, known: Any) -> str:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from pydantic import SecretStr
+
 from anykit.capabilities import CapabilityProvider, Invocable, JsonObject
 from anykit.runtime import Source, clean
 from anykit.schema import SignatureError
@@ -21,7 +23,7 @@ from anykit.sources import FunctionSource, Loaded, LoadError, load_module, objec
 from anykit.stores import SecretStore, UnresolvedReference, resolve, resolve_all
 from anykit.tools import FunctionPrompt, FunctionResource, FunctionTool, Tool, Toolkit, tool
 
-from .config import ConfigError, SourceConfig
+from .config import ConfigError, SourceConfig, source_config
 
 Named: TypeAlias = object
 """What may be given as a source: a function, tool, resource, prompt, toolkit, provider, module, path, URL or table."""
@@ -86,7 +88,7 @@ def _module_of(thing: Named) -> str | None:
     if isinstance(thing, type | types.ModuleType | str | Path | Mapping | Toolkit | CapabilityProvider | SourceConfig):
         return None
     if isinstance(thing, Tool):
-        return thing.source
+        return None if hasattr(thing, "as_source") else thing.source
     if isinstance(thing, Invocable):
         return type(thing).__module__.rpartition(".")[2]
     if callable(thing):
@@ -113,7 +115,10 @@ def open_source(thing: Named, opening: Opening) -> Source:
     if isinstance(thing, SourceConfig):
         return _of_config(thing, opening)
     if isinstance(thing, Mapping):
-        return _of_config(SourceConfig.model_validate(thing), opening)
+        return _of_config(source_config(cast("Mapping[str, Any]", thing)), opening)
+    as_source: Any = getattr(thing, "as_source", None) if isinstance(thing, Tool) else None
+    if as_source is not None:
+        return _made(as_source())  # it has connections of its own, which live with the workbench
     if isinstance(thing, CapabilityProvider):
         name = getattr(thing, "name", None)
         return Source(name if isinstance(name, str) and name else type(thing).__name__.lower(), "provider", thing)
@@ -145,19 +150,17 @@ def _of_config(config: SourceConfig, opening: Opening) -> Source:
 def expand(config: SourceConfig, opening: Opening) -> SourceConfig:
     """`config` with the references in what may hold any replaced, once. Raises `UnresolvedReference`."""
     filled: dict[str, Any] = {}
-    for key in ("target", "url", "command", "args", "env", "cwd", "headers", "oauth"):
+    for key in config.references:
         value = getattr(config, key)
-        if value:
+        if isinstance(value, SecretStr):
+            filled[key] = resolve(value.get_secret_value(), opening.env, opening.folder, where=f"/{key}")
+        elif value:
             filled[key] = resolve_all(value, opening.env, opening.folder, where=f"/{key}")
-    if config.token is not None:
-        filled["token"] = resolve(config.token.get_secret_value(), opening.env, opening.folder, where="/token")
-    if config.toolkits:
-        filled["toolkits"] = resolve_all(config.toolkits, opening.env, opening.folder, where="/toolkits")
-    return SourceConfig.model_validate({**config.model_dump(exclude_unset=True), **filled})
+    return type(config).model_validate({**config.model_dump(exclude_unset=True), **filled})
 
 
 def _find_kind(config: SourceConfig, opening: Opening) -> Source:
-    kind = config.kind
+    kind = config.kind or config.own_kind
     if kind is None:
         kind = "a2e" if config.command else _kind_of(config.url or config.target or "", opening)
     if kind == "url":
@@ -174,7 +177,8 @@ def _find_kind(config: SourceConfig, opening: Opening) -> Source:
     if opener is None:
         known = ", ".join(sorted({"python", *opening.openers}))
         raise ConfigError(f"there is no source kind {kind!r}; known: {known}")
-    return opener(config, opening)
+    found: Any = opener(config, opening)
+    return found if isinstance(found, Source) else _made(found)
 
 
 def _of_url(config: SourceConfig, opening: Opening) -> Source:
