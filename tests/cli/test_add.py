@@ -364,12 +364,13 @@ def test_json_is_written_as_it_was_indented(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["anykit.yaml", "anykit.yml"])
-def test_yaml_is_left_alone(folder: Path, name: str, agent: ScriptedAgent) -> None:
+def test_yaml_is_written_too_and_keeps_its_comments(folder: Path, name: str, agent: ScriptedAgent) -> None:
     (folder / name).write_text("sources: [tools.py] # mine\n")
     done = anykit("add", agent.url)
-    assert (done.code, done.out) == (2, "")
-    assert "YAML" in done.err
-    assert (folder / name).read_text() == "sources: [tools.py] # mine\n"
+    assert done.code == 0, done.err
+    assert (folder / name).read_text() == (
+        f'sources: [tools.py] # mine\nagents:\n  Calc_Agent:\n    card: "{agent.url}"\n'
+    )
     assert not (folder / "anykit.toml").exists()
 
 
@@ -411,5 +412,5 @@ def test_a_folder_that_cannot_be_written_is_an_error(folder: Path) -> None:
 
 
 def test_a_file_of_another_form_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"only \.toml and \.json"):
+    with pytest.raises(CommandError, match=r"only \.toml, \.json and \.yaml"):
         add_to(tmp_path / "anykit.ini", [AGENT])

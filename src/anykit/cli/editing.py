@@ -1,27 +1,37 @@
-"""A configuration file, added to: what is in it already stays as it is, comments and order too."""
+"""A configuration file, edited: what is in it already stays as it is, comments and order too."""
 
 from __future__ import annotations
 
 import contextlib
-import copy
+import difflib
 import json
 import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from anykit.app.config import MAX_FILE, ConfigError, parse_config
+from anykit.app.trust import SERVER_MAPS, Trust
 from anykit.capabilities import JsonObject
 
+from .edits import Append, Edit, Put, Unfit, applied
 from .errors import CommandError, Exit, usage
+from .flow_text import edited_json, without_comments
 from .template import toml
+from .toml_text import edited_toml
+from .yaml_text import edited_yaml
 
-_INDENT = re.compile(r"\n([ \t]+)\S")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_WRITERS: Mapping[str, Callable[[str, Edit], str]] = {
+    ".toml": edited_toml,
+    ".json": edited_json,
+    ".yaml": edited_yaml,
+    ".yml": edited_yaml,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +40,10 @@ class Addition:
 
     value: JsonObject | str
     id: str = ""
+
+    def edit(self) -> Edit:
+        """It as an edit of the file."""
+        return Put(("agents", self.id), self.value) if self.id else Append(("sources",), self.value)
 
     def block(self) -> str:
         """It as TOML, to be pasted."""
@@ -40,42 +54,132 @@ class Addition:
         return "\n".join([f"[agents.{key}]", *(f"{name} = {toml(item)}" for name, item in value.items())])
 
 
-class _Unfit(Exception):
-    """The file is written in a way that cannot be added to."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file before and after."""
+
+    file: Path
+    before: str
+    after: str
+    data: JsonObject
+    """What it says afterwards."""
+
+    def diff(self) -> str:
+        """The lines that differ, as `diff -u` shows them."""
+        name = self.file.name
+        lines = difflib.unified_diff(
+            self.before.splitlines(keepends=True), self.after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
+        )
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def add_to(file: Path, additions: Sequence[Addition]) -> None:
+def add_to(file: Path, additions: Sequence[Addition], *, trust: Trust | None = None, dry: bool = False) -> Change:
     """Add to a file, which is made where it is missing; all or nothing. Raises `CommandError`."""
     check_form(file, additions)
-    before = _read(file)
-    text = "" if before is None else _decoded(file, before)
+    block = "\n".join(addition.block() for addition in additions)
+    return edit_file(file, [addition.edit() for addition in additions], by_hand=block, trust=trust, dry=dry)
+
+
+def edit_file(
+    file: Path, edits: Sequence[Edit], *, by_hand: str = "", trust: Trust | None = None, dry: bool = False
+) -> Change:
+    """Edit a file; all or nothing, and nothing where `dry`. What was not there before is trusted by `trust`.
+
+    `by_hand` is what a person may paste where the file is written in a way that cannot be edited. Raises `CommandError`.
+    """
+    check_form(file)
+    raw = _read(file)
+    before = "" if raw is None else _decoded(file, raw)
+    text = before
     try:
-        after = _json(text, additions) if file.suffix == ".json" else _toml(text, additions)
-    except _Unfit as why:
-        raise _by_hand(f"{file} cannot be added to: {why}", additions) from None
+        data = data_of(file, text)
+        wanted = applied(data, edits)
+        for edit in edits:
+            text = _WRITERS[file.suffix](text, edit)
+        after = data_of(file, text)
+        if _comparable(after) != _comparable(wanted):
+            raise Unfit("of the way in which it is written")
+    except Unfit as why:
+        fixes = [("add it yourself", by_hand)] if by_hand else [("change it yourself", str(file))]
+        message = f"{file} cannot be {'added to' if by_hand else 'edited'}: {why}"
+        raise CommandError(message, code="not_written", exit=Exit.USAGE, fixes=fixes) from None
     except (ValueError, RecursionError) as error:
         raise usage(f"{file}: {error}", ("check it", "anykit validate"), code="bad_config") from None
+    _check(file, after)
+    change = Change(file, before, text, after)
+    if dry or text == before:
+        return change
+    if trust is not None:
+        with contextlib.suppress(ConfigError):  # the file is written all the same, and asked about later
+            trust.grant_data(file, after, besides=data if raw is not None else None)
     try:
-        parse_config(json.loads(after) if file.suffix == ".json" else tomllib.loads(after), file)
-    except ConfigError as error:
-        raise usage(str(error), ("check it", "anykit validate"), code="bad_config") from None
-    try:
-        _replace(file, after, before)
+        _replace(file, text, raw)
     except OSError as error:
         raise usage(f"{file}: cannot be written: {error.strerror or error}", code="not_written") from None
+    return change
+
+
+def data_of(file: Path, text: str) -> JsonObject:
+    """What a text in the form of `file` says. Raises `ValueError`, `Unfit`."""
+    data: Any
+    if file.suffix == ".toml":
+        data = tomllib.loads(text)
+    elif file.suffix == ".json":
+        data = _json(text) if text.strip() else {}
+    else:
+        data = _yaml(text)
+    if not isinstance(data, dict):
+        raise Unfit("it holds no object")
+    return cast(JsonObject, data)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        with contextlib.suppress(ValueError):
+            return json.loads(without_comments(text))
+        raise
+
+
+def _yaml(text: str) -> Any:
+    import yaml  # noqa: PLC0415 - 30 ms, only for those who write YAML
+
+    try:
+        return yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
+
+
+def _check(file: Path, data: JsonObject) -> None:
+    """Raises `CommandError` where the file does not fit its schema; a client's own file has another."""
+    if any(isinstance(data.get(key), dict) for key in SERVER_MAPS):
+        return
+    try:
+        parse_config(data, file)
+    except ConfigError as error:
+        raise usage(str(error), ("check it", "anykit validate"), code="bad_config") from None
+
+
+def _comparable(data: JsonObject) -> JsonObject:
+    """What a file says, however a source is spelled, and without what is empty."""
+    sources: Any = data.get("sources")
+    plain = {name: value for name, value in data.items() if value not in ({}, [], None)}
+    if isinstance(sources, list) and sources:
+        items = cast("list[Any]", sources)
+        plain["sources"] = [{"target": item} if isinstance(item, str) else item for item in items]
+    return plain
 
 
 def check_form(file: Path, additions: Sequence[Addition] = ()) -> None:
     """Raises `CommandError` for a file in a form that is not written here."""
-    if file.suffix not in (".toml", ".json"):
-        form = "YAML is" if file.suffix in (".yaml", ".yml") else f"{file.name}: only .toml and .json files are"
-        raise _by_hand(f"{form} not written here, so that no comment of yours is lost", additions)
-
-
-def _by_hand(message: str, additions: Sequence[Addition]) -> CommandError:
-    block = "\n".join(addition.block() for addition in additions)
-    fixes = [("add it yourself", block)] if block else []
-    return CommandError(message, code="not_written", exit=Exit.USAGE, fixes=fixes)
+    if file.suffix not in _WRITERS:
+        block = "\n".join(addition.block() for addition in additions)
+        fixes = [("add it yourself", block)] if block else []
+        message = (
+            f"{file.name}: only .toml, .json and .yaml files are written here, so that no comment of yours is lost"
+        )
+        raise CommandError(message, code="not_written", exit=Exit.USAGE, fixes=fixes)
 
 
 def _read(file: Path) -> bytes | None:
@@ -98,105 +202,15 @@ def _decoded(file: Path, raw: bytes) -> str:
         raise usage(f"{file}: not UTF-8 (byte {error.start})", code="bad_config") from None
 
 
-def _merged(data: JsonObject, additions: Sequence[Addition]) -> JsonObject:
-    """The data with what is added. Raises `_Unfit`."""
-    whole = copy.deepcopy(data)
-    for addition in additions:
-        if addition.id:
-            agents = whole.setdefault("agents", {})
-            if not isinstance(agents, dict):
-                raise _Unfit("its `agents` is no table")
-            agents[addition.id] = addition.value
-        else:
-            sources = whole.setdefault("sources", [])
-            if not isinstance(sources, list):
-                raise _Unfit("its `sources` is no list")
-            cast("list[Any]", sources).append(addition.value)
-    return whole
-
-
-def _json(text: str, additions: Sequence[Addition]) -> str:
-    data: Any = json.loads(text) if text.strip() else {}
-    if not isinstance(data, dict):
-        raise _Unfit("it holds no object")
-    indent = found[1] if (found := _INDENT.search(text)) else "  "
-    return json.dumps(_merged(cast(JsonObject, data), additions), indent=indent, ensure_ascii=False) + "\n"
-
-
-def _toml(text: str, additions: Sequence[Addition]) -> str:
-    """The text with what is added, in the first of several ways that reads back as what was meant."""
-    wanted = _plain(_merged(tomllib.loads(text), additions))
-    for way in (_as_tables, _inline):
-        with contextlib.suppress(Exception):  # of tomlkit's own, for what it cannot place
-            after = _with(text, additions, way)
-            if _plain(tomllib.loads(after)) == wanted:
-                return after
-    raise _Unfit("of the way in which its `sources` or `agents` are written")
-
-
-def _plain(data: JsonObject) -> JsonObject:
-    """The data with every source as a table: a text among them means its target."""
-    sources: Any = data.get("sources")
-    if not isinstance(sources, list):
-        return data
-    items = cast("list[Any]", sources)
-    return {**data, "sources": [{"target": item} if isinstance(item, str) else item for item in items]}
-
-
-def _as_tables(value: JsonObject) -> Any:
-    import tomlkit  # noqa: PLC0415 - only those who add to a file need it
-
-    table = tomlkit.table()
-    for name, item in value.items():
-        table[name] = _inline(cast(JsonObject, item)) if isinstance(item, dict) else item
-    table.add(tomlkit.nl())
-    return table
-
-
-def _inline(value: JsonObject) -> Any:
-    import tomlkit  # noqa: PLC0415 - as above
-
-    table = tomlkit.inline_table()
-    for name, item in value.items():
-        table[name] = _inline(cast(JsonObject, item)) if isinstance(item, dict) else item
-    return table
-
-
-def _with(text: str, additions: Sequence[Addition], way: Callable[[JsonObject], Any]) -> str:
-    import tomlkit  # noqa: PLC0415 - as above
-    from tomlkit.items import AoT, InlineTable  # noqa: PLC0415 - as above
-
-    document: Any = tomlkit.parse(text)
-    for addition in additions:
-        value = addition.value
-        if not addition.id:
-            if "sources" not in document:
-                document["sources"] = tomlkit.array()
-            sources: Any = document["sources"]
-            if isinstance(cast(object, sources), AoT):
-                sources.append(_as_tables({"target": value} if isinstance(value, str) else value))
-            else:
-                sources.append(value if isinstance(value, str) else _inline(value))
-            continue
-        entry = cast(JsonObject, value)
-        if "agents" not in document:
-            document["agents"] = tomlkit.table(is_super_table=True)
-        agents = document["agents"]
-        agents[addition.id] = _inline(entry) if isinstance(agents, InlineTable) else way(entry)
-    after = tomlkit.dumps(document)
-    if not after.endswith("\n") or (after.endswith("\n\n") and not text.endswith("\n\n")):
-        after = after.rstrip("\n") + "\n"
-    return after
-
-
 def _replace(file: Path, text: str, before: bytes | None) -> None:
     """Write it whole or not at all, where nobody else has written meanwhile. Raises `OSError`, `CommandError`."""
     file = file.resolve()
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     temporary = Path(name)
+    marked = before is not None and before.startswith(b"\xef\xbb\xbf")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+        with os.fdopen(handle, "w", encoding="utf-8-sig" if marked else "utf-8", newline="") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
