@@ -194,7 +194,7 @@ async def test_a_call_to_what_a_failed_source_offered_says_so_at_once() -> None:
     bench = Bench(Source("s", "test", flaky, prefixed=True))
     outcome = await bench.session().run("s_x", {})
     assert isinstance(outcome, Failed)
-    assert "s (no route to host)" in outcome.message
+    assert "s is unavailable: no route to host" in outcome.message
 
 
 async def test_a_removed_source_takes_its_tools_along_and_is_not_listened_to() -> None:

@@ -30,6 +30,8 @@ class Caller:
     principal: str
     face: str
     session: str | None = None
+    view: str | None = None
+    """The part of everything that it is served; None is all."""
 
     @property
     def operator(self) -> bool:

@@ -5,10 +5,13 @@ The catalogue is rebuilt as a whole whenever a source changes, and handed out as
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from anykit.capabilities import CapabilityProvider, Connected, Invocable, PromptProvider, ResourceProvider
@@ -16,9 +19,9 @@ from anykit.schema import SchemaError, compile_schema
 from anykit.tools import Toolkit, lift
 
 from .naming import Candidate, Names, clean, hashed
-from .search import Words
+from .search import Index, Words
 from .snapshot import Report, Snapshot, Source, ToolEntry, ToolkitEntry
-from .views import Lens, Patterns, View, deferring
+from .views import Lens, Marks, Patterns, View, deferring
 
 T = TypeVar("T")
 
@@ -69,8 +72,10 @@ class Catalog:
         self._logged: set[Report] = set()
         self.switched_off: dict[str, str] = {}
         """Tools that the operator does not offer: the original name, and the toolkit that is switched off."""
-        self.words = Words()
-        """What tools were last searched by."""
+        self._words = Words()
+        self._index: tuple[Snapshot, Index] | None = None
+        self._indexing = asyncio.Lock()
+        self._marks = Marks()
         self.snapshot = Snapshot()
         """Everything."""
         self._whole = self.snapshot
@@ -114,8 +119,20 @@ class Catalog:
             said = lens.view.deferred_after
             after = self._deferred_after if said is None else said
             narrowed = lens.through(self._whole)
-            seen = self._seen[view] = deferring(narrowed, self._finder, after=after, listed=Patterns(lens.view.listed))
+            listed = Patterns(lens.view.listed)
+            seen = deferring(narrowed, self._finder, after=after, listed=listed, marks=self._marks)
+            self._seen[view] = seen
         return seen
+
+    async def index(self) -> Index:
+        """What finds tools by words: made, in a thread, once somebody searches, and anew once the tools change."""
+        whole = self._whole
+        if self._index is None or self._index[0] is not whole:
+            async with self._indexing:
+                if self._index is None or self._index[0] is not whole:
+                    specs = [entry.tool.spec for entry in whole.tools.values()]
+                    self._index = (whole, await asyncio.to_thread(Index, specs, self._words))
+        return self._index[1]
 
     def subscribe(self, listener: Callable[[Snapshot], None]) -> Callable[[], None]:
         """Call `listener` with each new snapshot until the returned function is called."""
@@ -134,22 +151,23 @@ class Catalog:
             name, number = source.name, 2
             while name in self._sources:
                 name, number = f"{source.name}_{number}", number + 1
-            taken = source if name == source.name else replace(source, name=name)
+            taken = _dated(source if name == source.name else replace(source, name=name))
             self._sources[name] = taken
             if isinstance(taken.provider, Connected):
-                self._unsubscribe[name] = taken.provider.subscribe(self.rebuild)
+                self._unsubscribe[name] = taken.provider.subscribe(partial(self.rebuild, name))
             added.append(taken)
         self.rebuild()
         return added
 
     def replace(self, source: Source) -> None:
         """The same source, changed: switched off, or another provider behind its name."""
+        source = _dated(source)
         if self._sources[source.name].provider is not source.provider:
             unsubscribe = self._unsubscribe.pop(source.name, None)
             if unsubscribe is not None:
                 unsubscribe()
             if isinstance(source.provider, Connected):
-                self._unsubscribe[source.name] = source.provider.subscribe(self.rebuild)
+                self._unsubscribe[source.name] = source.provider.subscribe(partial(self.rebuild, source.name))
         self._sources[source.name] = source
         self.rebuild()
 
@@ -162,8 +180,8 @@ class Catalog:
         self.rebuild()
         return source
 
-    def rebuild(self) -> None:
-        """Look at every source again and hand out a new snapshot."""
+    def rebuild(self, cause: str | None = None) -> None:
+        """Look at every source again and hand out a new snapshot. `cause` is the source that made it necessary."""
         reports: list[Report] = []
         offered: list[tuple[Source, str, str | None, Invocable, str]] = []
         resources: list[tuple[str, ResourceProvider]] = []
@@ -202,9 +220,13 @@ class Catalog:
             prompts=tuple(prompts),
             reports=tuple(reports),
             denied=denied,
+            cause=cause,
         )
         self._seen.clear()
-        self.snapshot = deferring(self._whole, self._finder, after=self._deferred_after, listed=Patterns(()))
+        self._marks.turn()
+        self.snapshot = deferring(
+            self._whole, self._finder, after=self._deferred_after, listed=Patterns(()), marks=self._marks
+        )
         for listener in list(self._listeners):
             listener(self.snapshot)
 
@@ -341,6 +363,11 @@ class Catalog:
             taken[name] = entry
             chosen[entry.key] = name
         return [_renamed(entry, chosen[entry.key]) if entry.alias else entry for entry in entries]
+
+
+def _dated(source: Source) -> Source:
+    """A source that failed, with when."""
+    return source if source.failed is None or source.since is not None else replace(source, since=time.time())
 
 
 def _renamed(entry: ToolEntry, name: str) -> ToolEntry:

@@ -36,9 +36,11 @@ from .callers import Caller
 from .catalog import Catalog
 from .journal import Journal
 from .policy import AllowAll, Policy
+from .running import Running
 from .scopes import Scopes
-from .snapshot import Snapshot, ToolEntry, may_come, state_of
+from .snapshot import Snapshot, ToolEntry, may_come
 from .suspensions import ParkedCall, Suspensions, WaitFor, new_id
+from .unavailable import told
 
 log = logging.getLogger("anykit.executor")
 
@@ -128,9 +130,21 @@ class Executor:
         self._policy: Policy = policy or AllowAll()
         self._suspensions = suspensions
         self._wait_for = wait_for
+        self.running = Running()
+        """The calls that run now."""
 
-    async def run(self, caller: Caller, name: str, arguments: Json = None, options: CallOptions = DEFAULT) -> Outcome:
-        """One call from its name to its outcome. Raises nothing but `CancelledError`."""
+    async def run(
+        self,
+        caller: Caller,
+        name: str,
+        arguments: Json = None,
+        options: CallOptions = DEFAULT,
+        *,
+        own: ToolEntry | None = None,
+    ) -> Outcome:
+        """One call from its name to its outcome; `own` is a tool that is the caller's alone. Raises nothing but
+        `CancelledError`.
+        """
         loop = asyncio.get_running_loop()
         begun = loop.time()
         call_id = options.call_id or new_call_id()
@@ -138,7 +152,7 @@ class Executor:
             arguments = {}
         outcome: Outcome | None = None
         try:
-            outcome = await self._run(caller, name, arguments, options, call_id, begun)
+            outcome = await self._run(caller, name, arguments, options, call_id, begun, own)
             if isinstance(outcome, Suspended):
                 outcome = await self._suspended(outcome.suspension, caller, name, arguments, options, call_id)
             return outcome
@@ -154,14 +168,24 @@ class Executor:
             )
 
     async def _run(
-        self, caller: Caller, name: str, arguments: Json, options: CallOptions, call_id: str, begun: float
+        self,
+        caller: Caller,
+        name: str,
+        arguments: Json,
+        options: CallOptions,
+        call_id: str,
+        begun: float,
+        own: ToolEntry | None = None,
     ) -> Outcome:
-        entry = self._catalog.snapshot.tools.get(name)
-        if entry is None and (off := self._catalog.switched_off.get(name)) is not None:
+        snapshot = self._catalog.snapshot if caller.view is None else self._catalog.seen(caller.view)
+        entry = own or snapshot.tools.get(name)
+        if entry is None and (why := snapshot.denied.get(name)) is not None:
+            return Denied(f"{name} cannot run: {why}", codes.DISABLED, {"reason": why})
+        if entry is None and caller.view is None and (off := self._catalog.switched_off.get(name)) is not None:
             reason = f"toolkit {off} is switched off in the configuration"
             return Denied(f"{name} cannot run: {reason}", codes.DISABLED, {"toolkit": off, "reason": reason})
         if entry is None:
-            entry = await self._await_tool(name, begun + (options.timeout or CALL_TIMEOUT))
+            entry = await self._await_tool(caller, name, begun + (options.timeout or CALL_TIMEOUT))
             if entry is None:
                 return self._unknown(caller, name)
         tool = entry.tool
@@ -180,7 +204,11 @@ class Executor:
         )
         if (denied := self._judge(caller, tool, request)) is not None:
             return denied
-        return await self._invoke(caller, tool, request, options, begun)
+        calls = self.running.begin(entry.source)
+        try:
+            return await self._invoke(caller, tool, request, options, begun)
+        finally:
+            calls.end()
 
     async def _invoke(
         self, caller: Caller, tool: Tool, request: InvocableRequest, options: CallOptions, begun: float
@@ -335,9 +363,10 @@ class Executor:
             return Denied(f"{tool.name} needs an approval and nobody can be asked: {decision.reason}", codes.POLICY)
         return Denied(f"{tool.name} may not run: {decision.reason}", codes.POLICY)
 
-    async def _await_tool(self, name: str, deadline: float) -> ToolEntry | None:
+    async def _await_tool(self, caller: Caller, name: str, deadline: float) -> ToolEntry | None:
         """Wait for sources that have no verdict yet: one may bring the tool."""
-        if not may_come(self._catalog.snapshot, name):
+        view = caller.view
+        if not may_come(self._catalog.seen(view), name):
             return None
         changed = asyncio.Event()
 
@@ -347,26 +376,24 @@ class Executor:
         unsubscribe = self._catalog.subscribe(look)
         try:
             async with asyncio.timeout_at(deadline):
-                while name not in self._catalog.snapshot.tools and may_come(self._catalog.snapshot, name):
+                while name not in self._catalog.seen(view).tools and may_come(self._catalog.seen(view), name):
                     changed.clear()
                     await changed.wait()
         except TimeoutError:
             pass
         finally:
             unsubscribe()
-        return self._catalog.snapshot.tools.get(name)
+        return self._catalog.seen(view).tools.get(name)
 
     def _unknown(self, caller: Caller, name: str) -> Failed:
-        snapshot = self._catalog.snapshot
+        snapshot = self._catalog.seen(caller.view)
         usable = [known for known, entry in snapshot.tools.items() if self.refusal(caller, entry) is None]
-        text = f"unknown tool {str(name)[:128]!r}{snapshot.suggest(str(name)[:128], usable)}"
-        down = [
-            f"{source.name} ({state.reason})"
-            for source in snapshot.sources.values()
-            if (state := state_of(source)).status in ("failed", "connecting") and state.reason
-        ]
-        if down:
-            text += f"; not available now: {', '.join(down)}"
+        if snapshot.finder is not None:
+            usable.append(snapshot.finder)
+        shown = str(name)[:128]
+        text = f"unknown tool {shown!r}{snapshot.suggest(shown, usable)}"
+        if down := told(snapshot, shown):
+            text += f"; {down}"
         return Failed(codes.UNKNOWN_TOOL, text)
 
 

@@ -7,11 +7,12 @@ first, so that every door refuses alike and no caller ever meets another's crede
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import inspect
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -71,6 +72,23 @@ class UnknownToolkit(InvalidInput):
 class _Slot:
     instance: Toolkit
     config: JsonObject
+    bounds: Bounds | None = None
+    """What it must not go beyond; None where the operator configured it."""
+
+
+class Renewal:
+    """New instances that wait to take the place of old ones."""
+
+    def __init__(self, problems: tuple[str, ...], swap: Callable[[], None]) -> None:
+        self.problems = problems
+        """Why the toolkit is not configured any more, where it is not."""
+        self.done = False
+        self._swap = swap
+
+    def swap(self) -> None:
+        """Let them take it."""
+        self.done = True
+        self._swap()
 
 
 class Scopes:
@@ -123,12 +141,13 @@ class Scopes:
         async with lock:
             old = self._slots.get(key)
             filled = _filled(entry, config, old.config if old else None)
-            instance = await self._set_up(entry, filled, None if caller.operator else self._bounds)
+            bounds = None if caller.operator else self._bounds
+            instance = await self._set_up(entry, filled, bounds)
             off = dict(instance.disabled)
             if off and len(off) == len(entry.spec.tools):
                 await _close(instance, entry.name)
                 raise ExecutionFailed(_disabled_text(off), code="configuration_failed")
-            self._slots[key] = _Slot(instance, filled)
+            self._slots[key] = _Slot(instance, filled, bounds)
             instance.attach(self._emitter(scope, entry.name))
             if old is not None:
                 self._retire(old.instance, entry.name)
@@ -149,17 +168,86 @@ class Scopes:
         )
         return answer
 
-    async def remove(self, scope: Scope, toolkit: str, reason: str = "Toolkit is no longer configured") -> bool:
-        """Take a configuration away; False where there was none. Running calls end on the old instance."""
+    async def remove(
+        self, scope: Scope, toolkit: str, reason: str = "Toolkit is no longer configured", *, forget: bool = True
+    ) -> bool:
+        """Take a configuration away; False where there was none. Running calls end on the old instance.
+
+        With `forget` off what is kept of it outlives the process as before.
+        """
         slot = self._slots.pop((scope, toolkit), None)
         if slot is None:
             return False
         self._retire(slot.instance, toolkit)
-        if self._vault is not None:
+        if self._vault is not None and forget:
             await self._vault.forget(scope, toolkit)
+        self._told_off(scope, toolkit, reason)
+        return True
+
+    def withdraw(self, toolkit: str, reason: str) -> None:
+        """The toolkit itself is gone: nobody has it configured any more. What is kept of it stays kept."""
+        for scope, name in [key for key in self._slots if key[1] == toolkit]:
+            self._retire(self._slots.pop((scope, name)).instance, toolkit)
+            self._told_off(scope, toolkit, reason)
+
+    def rebound(self, bounds: Bounds) -> None:
+        """What callers may configure from now on; what they configured before holds as it is."""
+        self._bounds = bounds
+
+    @contextlib.asynccontextmanager
+    async def renewing(self, entry: ToolkitEntry) -> AsyncGenerator[Renewal]:
+        """Set up instances of a toolkit's new class beside those of the old one, wherever it is configured.
+
+        They take the old ones' place when the renewal is told to, in the same breath as the catalogue changes; the old
+        ones close once their calls have ended. Where the kept configuration does not do any more, the toolkit is not
+        configured there afterwards, and the renewal says why. Left untold, everything stays as it was.
+        """
+        async with contextlib.AsyncExitStack() as held:
+            made: dict[Scope, _Slot | None] = {}
+            problems: list[str] = []
+            for scope in [scope for scope, toolkit in self._slots if toolkit == entry.name]:
+                await held.enter_async_context(self._locks.setdefault((scope, entry.name), asyncio.Lock()))
+                slot = self._slots.get((scope, entry.name))
+                if slot is None:
+                    continue
+                try:
+                    made[scope] = await self._again(entry, slot)
+                except (InvalidInput, ExecutionFailed) as error:
+                    made[scope] = None
+                    problems.append(_told(error))
+            renewal = Renewal(tuple(problems), lambda: self._renew(entry.name, made, problems))
+            try:
+                yield renewal
+            finally:
+                if not renewal.done:
+                    for slot in made.values():
+                        if slot is not None:
+                            await _close(slot.instance, entry.name)
+
+    async def _again(self, entry: ToolkitEntry, slot: _Slot) -> _Slot:
+        """The same configuration on an instance of another class. Raises `InvalidInput`, `ExecutionFailed`."""
+        filled = compile_schema(entry.spec.schema).completed(copy.deepcopy(slot.config), _refusal(entry.name))
+        instance = await self._set_up(entry, filled, slot.bounds)
+        off = dict(instance.disabled)
+        if off and len(off) == len(entry.spec.tools):
+            await _close(instance, entry.name)
+            raise ExecutionFailed(_disabled_text(off), code="configuration_failed")
+        return _Slot(instance, filled, slot.bounds)
+
+    def _renew(self, toolkit: str, made: dict[Scope, _Slot | None], problems: list[str]) -> None:
+        for scope, slot in made.items():
+            old = self._slots.pop((scope, toolkit), None)
+            if old is not None:
+                self._retire(old.instance, toolkit)
+            if slot is None:
+                self._told_off(scope, toolkit, f"Toolkit was changed and is no longer configured: {problems[0]}")
+                continue
+            self._slots[(scope, toolkit)] = slot
+            slot.instance.attach(self._emitter(scope, toolkit))
+
+    def _told_off(self, scope: Scope, toolkit: str, reason: str) -> None:
         data: JsonObject = {"status": "ok", "configured": False, "message": reason}
         self.tell(ToolkitEvent(scope, toolkit, "status", data))
-        return True
 
     def end(self, scope: Scope) -> None:
         """A session is over: its instances close once their calls have ended."""
@@ -259,6 +347,12 @@ def _filled(entry: ToolkitEntry, config: Json, old: JsonObject | None) -> JsonOb
     if isinstance(config, dict):
         config = merge_masked(schema, config, old)
     return compile_schema(schema).completed(config, _refusal(entry.name))
+
+
+def _told(error: InvalidInput | ExecutionFailed) -> str:
+    faults: list[Fault] = getattr(error, "errors", [])
+    details = "; ".join(f"{fault['path'] or '/'}: {fault['message']}" for fault in faults)
+    return f"{error.message}{': ' if details else ''}{details}"
 
 
 def _refusal(toolkit: str) -> str:

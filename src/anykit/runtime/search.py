@@ -31,6 +31,8 @@ MAX_QUERY: Final = 1000
 MAX_TERMS: Final = 32
 MAX_TEXT: Final = 4000
 """Characters of one description that are read."""
+MAX_TOOL: Final = 16_000
+"""Characters of one tool that are read."""
 MAX_ARGUMENTS: Final = 100
 MAX_PREFIXED: Final = 20
 """Words that one beginning may stand for."""
@@ -77,10 +79,14 @@ def _stem(word: str) -> str:
 def _words_of(spec: ToolSpec) -> dict[str, float]:
     """Each word of a tool with how much it counts there."""
     counted: dict[str, float] = defaultdict(float)
+    left = MAX_TOOL
 
     def count(text: object, weight: float) -> None:
-        if isinstance(text, str):
-            for term in terms_of(text[:MAX_TEXT]):
+        nonlocal left
+        if isinstance(text, str) and left > 0:
+            read = text[: min(MAX_TEXT, left)]
+            left -= len(read)
+            for term in terms_of(read):
                 counted[term] += weight
 
     count(spec.name, WEIGHTS["name"])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
-import re
 import urllib.parse
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any, Protocol
 
 from anykit.capabilities import (
     Answer,
@@ -20,7 +22,6 @@ from anykit.capabilities import (
     Json,
     JsonObject,
     Outcome,
-    Page,
     PromptContents,
     PromptDescriptor,
     ResourceContents,
@@ -30,26 +31,32 @@ from anykit.capabilities import (
     Subscribable,
     Suspension,
     Templated,
-    Unavailable,
 )
 from anykit.capabilities import outcomes as codes
-from anykit.tools import BenchTool, Tool, Toolkit, ToolResult, tool_result
+from anykit.tools import BenchTool, Tool, ToolResult, tool_result
 
 from .callers import Caller
 from .catalog import Catalog
 from .executor import DEFAULT, CallOptions, Executor
+from .finding import Finding, FindTools
+from .listing import (
+    READ_TIMEOUT,
+    GetPrompt,
+    ListPage,
+    Lists,
+    Provided,
+    ToolkitPrompts,
+    ToolkitResources,
+    matches,
+    read_from,
+)
 from .naming import Candidate
 from .scopes import Configured, Scopes, ToolkitEvent, UnknownToolkit
-from .snapshot import Snapshot, ToolEntry, ToolkitEntry
-
-Item = TypeVar("Item")
+from .snapshot import Snapshot, ToolEntry, ToolkitEntry, state_of
+from .unavailable import unavailable_lines
+from .views import marked
 
 log = logging.getLogger("anykit.session")
-
-LISTED = 10_000
-"""More resources or prompts than that from one provider are not listed."""
-LIST_TIMEOUT = 30.0
-"""Seconds that listing or reading may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +97,93 @@ class Session:
         self._scopes = scopes
         self._executor = executor
         self._closed = False
+        self._lists = Lists()
+        self._listeners: list[Callable[[Change], None]] = []
+        self._found: dict[str, tuple[ToolEntry, ToolEntry]] = {}
+        """What was found by searching: as it is deferred, and as it is listed to this caller since."""
+        self._finder: tuple[Snapshot, ToolEntry] | None = None
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The catalogue as this caller sees it."""
+        view = self.caller.view
+        return self._catalog.snapshot if view is None else self._catalog.seen(view)
 
     # tools
 
     def tools(self) -> list[Tool]:
-        """The tools that this caller can call now, in the order of declaration."""
+        """The tools that this caller can call now, in the order of declaration; those to be found say so (`deferred`).
+
+        Where some are to be found, the tool that finds them comes first.
+        """
         return [self._handed_out(entry) for entry in self.entries()]
 
     def entries(self) -> list[ToolEntry]:
         """The same with where they come from."""
         refusal = self._executor.refusal
-        return [entry for entry in self._catalog.snapshot.tools.values() if refusal(self.caller, entry) is None]
+        caller = self.caller
+        snapshot = self.snapshot
+        usable = [entry for entry in snapshot.tools.values() if refusal(caller, entry) is None]
+        if snapshot.finder is None:
+            return usable
+        if self._found:
+            usable = [self._listed(entry) for entry in usable]
+        return [self._finder_in(snapshot), *usable]
 
     def get(self, name: str) -> Tool | None:
         """The tool of that name, if this caller can call it."""
-        entry = self._catalog.snapshot.tools.get(name)
+        snapshot = self.snapshot
+        if snapshot.finder is not None and name == snapshot.finder:
+            return self._handed_out(self._finder_in(snapshot))
+        entry = snapshot.tools.get(name)
         if entry is None or self._executor.refusal(self.caller, entry) is not None:
             return None
-        return self._handed_out(entry)
+        return self._handed_out(self._listed(entry))
+
+    def unavailable(self) -> list[str]:
+        """What is not there now, a line for each source: since when, why, when it is tried again."""
+        return unavailable_lines(self.snapshot)
+
+    # finding
+
+    def _finder_in(self, snapshot: Snapshot) -> ToolEntry:
+        """The tool that finds others, for this caller."""
+        if self._finder is None or self._finder[0] is not snapshot:
+            finding = Finding(self._search, self._remember, self.unavailable)
+            name = snapshot.finder or ""
+            self._finder = (snapshot, ToolEntry(FindTools(name, snapshot, finding), name, "anykit", given=name))
+        return self._finder[1]
+
+    def _own(self, name: str) -> ToolEntry | None:
+        snapshot = self.snapshot
+        return self._finder_in(snapshot) if snapshot.finder is not None and name == snapshot.finder else None
+
+    async def _search(self, query: str, limit: int) -> Sequence[ToolEntry]:
+        index = await self._catalog.index()
+        snapshot = self.snapshot
+        found = (snapshot.tools.get(name) for name in index.search(query))
+        usable = (entry for entry in found if entry is not None and self._executor.refusal(self.caller, entry) is None)
+        return list(itertools.islice(usable, limit))
+
+    def _remember(self, entries: Sequence[ToolEntry]) -> None:
+        """List what was found from now on, and say so."""
+        fresh = [entry for entry in entries if entry.tool.deferred and self._listed(entry) is entry]
+        for entry in fresh:
+            self._found[entry.tool.name] = (entry, marked(entry, deferred=False))
+        if fresh:
+            change = CatalogChanged(self.snapshot)
+            for listener in list(self._listeners):
+                listener(change)
+
+    def _listed(self, entry: ToolEntry) -> ToolEntry:
+        known = self._found.get(entry.tool.name)
+        if known is None:
+            return entry
+        if known[0] is not entry:
+            known = self._found[entry.tool.name] = (entry, marked(entry, deferred=False))
+        return known[1]
+
+    # calls
 
     def _handed_out(self, entry: ToolEntry) -> Tool:
         return BenchTool(entry.tool, self._run_tool)
@@ -122,12 +198,12 @@ class Session:
 
     async def run(self, name: str, arguments: Json = None, options: CallOptions = DEFAULT) -> Outcome:
         """One call, to its outcome. Raises nothing but `CancelledError`."""
-        return await self._executor.run(self.caller, name, arguments, options)
+        return await self._executor.run(self.caller, name, arguments, options, own=self._own(name))
 
     async def call(self, name: str, arguments: Json = None, options: CallOptions = DEFAULT) -> ToolResult:
         """One call, to what a model reads."""
-        outcome = await self._executor.run(self.caller, name, arguments, options)
-        entry = self._catalog.snapshot.tools.get(name)
+        outcome = await self._executor.run(self.caller, name, arguments, options, own=self._own(name))
+        entry = self.snapshot.tools.get(name)
         return tool_result(outcome) if entry is None else tool_result(outcome, limit=entry.tool.spec.max_output)
 
     async def execute(self, name: str, arguments: Any, options: CallOptions = DEFAULT) -> ToolResult:
@@ -153,11 +229,11 @@ class Session:
 
     def toolkits(self) -> list[ToolkitView]:
         """Every toolkit, with whether it is configured for this caller."""
-        return [self._view(entry) for entry in self._catalog.snapshot.toolkits.values()]
+        return [self._view(entry) for entry in self.snapshot.toolkits.values()]
 
     def toolkit(self, name: str) -> ToolkitView | None:
         """One of them."""
-        entry = self._catalog.snapshot.toolkits.get(name)
+        entry = self.snapshot.toolkits.get(name)
         return None if entry is None else self._view(entry)
 
     def _view(self, entry: ToolkitEntry) -> ToolkitView:
@@ -191,67 +267,53 @@ class Session:
         return await self._scopes.remove(self.caller.scope, self._entry(toolkit).name)
 
     def _entry(self, toolkit: str) -> ToolkitEntry:
-        snapshot = self._catalog.snapshot
+        snapshot = self.snapshot
         entry = snapshot.toolkits.get(toolkit)
         if entry is None:
             hint = snapshot.suggest(toolkit, snapshot.toolkits)
             raise UnknownToolkit(f"unknown toolkit {toolkit[:128]!r}{hint}", detail={"toolkit_name": toolkit[:128]})
         return entry
 
-    # resources
+    # resources and prompts
+
+    @property
+    def patience(self) -> float:
+        """Seconds that each provider has to list its resources or prompts."""
+        return self._lists.patience
+
+    @patience.setter
+    def patience(self, seconds: float) -> None:
+        self._lists.patience = seconds
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Whose lists the last look at resources and prompts went without, and why."""
+        return {source: why for (source, _), why in self._lists.missing.items()}
 
     async def resources(self) -> list[ResourceDescriptor]:
-        """Every resource that can be listed; a provider that fails is left out."""
-        return [descriptor for descriptor, _, _ in await self._resources()]
+        """Every resource that can be listed; a provider that fails, or is silent, is left out (`missing`)."""
+        return [descriptor async for descriptor, _, _ in self._resources()]
 
     async def templates(self) -> list[ResourceTemplate]:
         """Every family of resources."""
-        return [
-            template
-            for _, provider in self._resource_providers()
-            if isinstance(provider, Templated)
-            for template in await _all(provider.list_templates)
-        ]
+        return [template async for template, _ in self._templates()]
 
     async def read(self, uri: str) -> ResourceContents:
         """Read one resource. Raises `InvalidInput` where there is none, or what its provider raises."""
+        provider, original = await self._resource(uri)
         context = CapabilityContext(session_id=self.caller.session, principal=self.caller.principal)
-        listed = await self._resources()
-        for descriptor, provider, original in listed:
-            if descriptor.id == uri:
-                return await _read(provider, original, context)
-        for _, provider in self._resource_providers():
-            if not isinstance(provider, Templated):
-                continue
-            for template in await _all(provider.list_templates):
-                if _matches(template.uri_template, uri):
-                    return await _read(provider, uri, context)
-        hint = self._catalog.snapshot.suggest(uri, [descriptor.id for descriptor, _, _ in listed])
-        raise InvalidInput(f"no resource {uri[:512]!r}{hint}")
+        return await read_from(provider.provider, original, context)
 
     async def watch(self, uri: str, callback: Callable[[str], None]) -> Callable[[], None]:
         """Call `callback` with `uri` at each change of the resource, until the returned function is called.
 
         A resource whose provider tells of no change is silent. Raises `InvalidInput` where there is none.
         """
-        found: tuple[ResourceProvider, str] | None = None
-        for descriptor, provider, original in await self._resources():
-            if descriptor.id == uri:
-                found = (provider, original)
-                break
-        else:
-            for _, provider in self._resource_providers():
-                if isinstance(provider, Templated) and any(
-                    _matches(template.uri_template, uri) for template in await _all(provider.list_templates)
-                ):
-                    found = (provider, uri)
-                    break
-        if found is None:
-            raise InvalidInput(f"no resource {uri[:512]!r}")
-        provider, original = found
+        found, original = await self._resource(uri)
+        provider = found.provider
         if not isinstance(provider, Subscribable):
             return _nothing
-        async with asyncio.timeout(LIST_TIMEOUT):
+        async with asyncio.timeout(READ_TIMEOUT):
             return await provider.subscribe_resource(original, lambda _: callback(uri))
 
     async def complete(
@@ -266,106 +328,163 @@ class Session:
             session_id=self.caller.session, principal=self.caller.principal, metadata={"arguments": arguments or {}}
         )
         known = False
-        for _, provider in self._resource_providers():
-            if isinstance(provider, Templated) and any(
-                template.uri_template == reference for template in await _all(provider.list_templates)
-            ):
+        async with aclosing(self._templates()) as templates:
+            async for template, provided in templates:
+                if template.uri_template == reference:
+                    known = True
+                    if isinstance(provided.provider, Completing):
+                        async with asyncio.timeout(READ_TIMEOUT):
+                            return await provided.provider.complete(reference, argument, value, context)
+        for descriptor, completing, original in await self._prompts():
+            if descriptor.id == reference:
                 known = True
-                if isinstance(provider, Completing):
-                    async with asyncio.timeout(LIST_TIMEOUT):
-                        return await provider.complete(reference, argument, value, context)
-        for source, prefix, provider in self._catalog.snapshot.prompts:
-            for descriptor in await _all(provider.list_prompts):
-                candidate = Candidate(source, descriptor.id, prefix, source)
-                if self._catalog.prompt_names.assign([candidate])[candidate.key].exposed != reference:
-                    continue
-                known = True
-                if isinstance(provider, Completing):
-                    async with asyncio.timeout(LIST_TIMEOUT):
-                        return await provider.complete(descriptor.id, argument, value, context)
-        if not known and reference not in {descriptor.id for descriptor in await self.prompts()}:
+                if isinstance(completing, Completing):
+                    async with asyncio.timeout(READ_TIMEOUT):
+                        return await completing.complete(original, argument, value, context)
+        if not known:
             raise InvalidInput(f"nothing to complete for {reference[:512]!r}")
         return (), False
 
-    def _resource_providers(self) -> list[tuple[str, ResourceProvider]]:
-        snapshot = self._catalog.snapshot
-        found = list(snapshot.resources)
+    def _resource_providers(self) -> list[Provided[ResourceProvider]]:
+        snapshot = self.snapshot
+        found: list[Provided[ResourceProvider]] = [
+            Provided(provider, source, source) for source, provider in snapshot.resources
+        ]
         found += [
-            (entry.name, _ToolkitResources(entry, instance))
+            Provided(ToolkitResources(entry, instance), entry.source, entry.name, entry.name)
             for entry in snapshot.toolkits.values()
             if entry.spec.resources and (instance := self._scopes.find(self.caller, entry.name)) is not None
         ]
         return found
 
-    async def _resources(self) -> list[tuple[ResourceDescriptor, ResourceProvider, str]]:
-        found: list[tuple[ResourceDescriptor, ResourceProvider, str]] = []
+    async def _resources(self) -> AsyncGenerator[tuple[ResourceDescriptor, Provided[ResourceProvider], str]]:
+        """Each resource with its provider, and the provider's own URI of it."""
+        lens = self.snapshot.lens
         taken: set[str] = set()
-        for source, provider in self._resource_providers():
-            for descriptor in await _all(provider.list_resources):
-                uri = descriptor.id
-                if uri in taken:
-                    uri = f"anykit://{source}/{urllib.parse.quote(uri, safe='')}"
+        asked = self._lists.of(self._resource_providers(), "resources", lambda one: one.list_resources)
+        async with aclosing(asked) as lists:
+            async for provided, listed in lists:
+                for descriptor in listed:
+                    uri = descriptor.id
                     if uri in taken:
+                        uri = f"anykit://{provided.owner}/{urllib.parse.quote(uri, safe='')}"
+                        if uri in taken:
+                            continue
+                    names = (uri, descriptor.id, descriptor.name)
+                    if lens and not lens.resource(names, source=provided.source, toolkit=provided.toolkit):
                         continue
-                taken.add(uri)
-                shown = descriptor if uri == descriptor.id else descriptor.model_copy(update={"id": uri})
-                found.append((shown, provider, descriptor.id))
-        return found
+                    taken.add(uri)
+                    shown = descriptor if uri == descriptor.id else descriptor.model_copy(update={"id": uri})
+                    yield shown, provided, descriptor.id
 
-    # prompts
+    async def _templates(self) -> AsyncGenerator[tuple[ResourceTemplate, Provided[ResourceProvider]]]:
+        lens = self.snapshot.lens
+        templated = [one for one in self._resource_providers() if isinstance(one.provider, Templated)]
+        async with aclosing(self._lists.of(templated, "resource templates", _templates_of)) as lists:
+            async for provided, listed in lists:
+                for template in listed:
+                    names = (template.uri_template, template.name)
+                    if not lens or lens.resource(names, source=provided.source, toolkit=provided.toolkit):
+                        yield template, provided
+
+    async def _resource(self, uri: str) -> tuple[Provided[ResourceProvider], str]:
+        """Who has a resource, and by which URI. Raises `InvalidInput`."""
+        known: list[str] = []
+        async with aclosing(self._resources()) as resources:
+            async for descriptor, provided, original in resources:
+                if descriptor.id == uri:
+                    return provided, original
+                known.append(descriptor.id)
+        lens = self.snapshot.lens
+        async with aclosing(self._templates()) as templates:
+            async for template, provided in templates:
+                if matches(template.uri_template, uri) and not (
+                    lens and lens.excluded((uri,), source=provided.source, toolkit=provided.toolkit)
+                ):
+                    return provided, uri
+        text = f"no resource {uri[:512]!r}{self.snapshot.suggest(uri[:512], known)}"
+        raise InvalidInput("; ".join([text, *itertools.islice(self._lists.missing.values(), 3)]))
 
     async def prompts(self) -> list[PromptDescriptor]:
-        """Every prompt, under names made by the same rule as the tools'."""
+        """Every prompt, under names made by the same rule as the tools'; who fails or is silent is left out."""
         return [descriptor for descriptor, _, _ in await self._prompts()]
 
     async def prompt(self, name: str, args: JsonObject | None = None) -> PromptContents:
         """Fill a prompt in. Raises `InvalidInput` for an unknown name or wrong arguments."""
         context = CapabilityContext(session_id=self.caller.session, principal=self.caller.principal)
         listed = await self._prompts()
-        for descriptor, get, original in listed:
+        for descriptor, provider, original in listed:
             if descriptor.id == name:
-                async with asyncio.timeout(LIST_TIMEOUT):
-                    return await get(original, args or {}, context)
-        hint = self._catalog.snapshot.suggest(name, [descriptor.id for descriptor, _, _ in listed])
-        raise InvalidInput(f"no prompt {name[:128]!r}{hint}")
+                async with asyncio.timeout(READ_TIMEOUT):
+                    return await provider.get_prompt(original, args or {}, context)
+        hint = self.snapshot.suggest(name[:128], [descriptor.id for descriptor, _, _ in listed])
+        text = f"no prompt {name[:128]!r}{hint}"
+        raise InvalidInput("; ".join([text, *itertools.islice(self._lists.missing.values(), 3)]))
 
-    async def _prompts(self) -> list[tuple[PromptDescriptor, _GetPrompt, str]]:
-        found: list[tuple[Candidate, PromptDescriptor, _GetPrompt]] = []
-        for source, prefix, provider in self._catalog.snapshot.prompts:
+    async def _prompts(self) -> list[tuple[PromptDescriptor, GetsPrompt, str]]:
+        snapshot = self.snapshot
+        found: list[tuple[Candidate, PromptDescriptor, GetsPrompt, str, str | None]] = []
+        providers = [Provided(one, source, source, prefix=prefix) for source, prefix, one in snapshot.prompts]
+        async for provided, listed in self._lists.of(providers, "prompts", lambda one: one.list_prompts):
+            source = provided.source
             found += [
-                (Candidate(source, descriptor.id, prefix, source), descriptor, provider.get_prompt)
-                for descriptor in await _all(provider.list_prompts)
+                (Candidate(source, one.id, provided.prefix, source), one, provided.provider, source, None)
+                for one in listed
             ]
-        for entry in self._catalog.snapshot.toolkits.values():
+        for entry in snapshot.toolkits.values():
             if entry.spec.prompts and (instance := self._scopes.find(self.caller, entry.name)) is not None:
-                prompts = _ToolkitPrompts(entry, instance)
+                prompts = ToolkitPrompts(entry, instance)
                 origin = f"{entry.source}/{entry.name}"
                 found += [
-                    (Candidate(origin, prompt.name, "", entry.name), prompt.descriptor(), prompts.get_prompt)
+                    (
+                        Candidate(origin, prompt.name, "", entry.name),
+                        prompt.descriptor(),
+                        prompts,
+                        entry.source,
+                        entry.name,
+                    )
                     for prompt in entry.spec.prompts.values()
                 ]
-        names = self._catalog.prompt_names.assign(candidate for candidate, _, _ in found)
-        unique: dict[str, tuple[PromptDescriptor, _GetPrompt, str]] = {}
-        for candidate, descriptor, get in found:
+        names = self._catalog.prompt_names.assign(candidate for candidate, *_ in found)
+        lens = snapshot.lens
+        unique: dict[str, tuple[PromptDescriptor, GetsPrompt, str]] = {}
+        for candidate, descriptor, provider, source, toolkit in found:
             name = names[candidate.key].exposed
+            own = (name, descriptor.id, f"{source}/{descriptor.id}")
+            if lens and not lens.prompt(own, source=source, toolkit=toolkit):
+                continue
             shown = descriptor if name == descriptor.id else descriptor.model_copy(update={"id": name})
-            unique.setdefault(name, (shown, get, descriptor.id))
+            unique.setdefault(name, (shown, provider, descriptor.id))
         return list(unique.values())
 
     # changes
 
     def subscribe(self, listener: Callable[[Change], None]) -> Callable[[], None]:
-        """Call `listener`, on the loop's thread, with each change that concerns this caller."""
+        """Call `listener`, on the loop's thread, with each change that concerns this caller and that it can see."""
         mine = set(self.caller.scopes)
 
         def heard(event: ToolkitEvent) -> None:
-            if event.scope in mine:
+            if event.scope in mine and (self.caller.view is None or event.toolkit in self.snapshot.toolkits):
                 listener(event)
 
-        def changed(snapshot: Snapshot) -> None:
+        before = _visible(self.snapshot)
+
+        def changed(whole: Snapshot) -> None:
+            nonlocal before
+            snapshot = self.snapshot
+            if self.caller.view is not None:
+                last, before = before, _visible(snapshot)
+                # The lists of a source may have changed that look the same from here.
+                if last == before and (whole.cause is None or whole.cause not in snapshot.sources):
+                    return
             listener(CatalogChanged(snapshot))
 
-        undo = [self._scopes.subscribe(heard), self._catalog.subscribe(changed)]
+        self._listeners.append(listener)
+        undo = [
+            self._scopes.subscribe(heard),
+            self._catalog.subscribe(changed),
+            partial(_without, self._listeners, listener),
+        ]
 
         def unsubscribe() -> None:
             for one in undo:
@@ -396,89 +515,30 @@ class Session:
             self._scopes.end(replace(self.caller, face="").scope)
 
 
+class GetsPrompt(Protocol):
+    """What a prompt is filled in by."""
+
+    get_prompt: GetPrompt
+
+
 def _nothing() -> None:
     """What was not subscribed to needs no end."""
 
 
-class _GetPrompt(Protocol):
-    async def __call__(self, id: str, args: JsonObject, context: CapabilityContext) -> PromptContents: ...
+def _without(listeners: list[Callable[[Change], None]], listener: Callable[[Change], None]) -> None:
+    if listener in listeners:
+        listeners.remove(listener)
 
 
-class _ToolkitResources:
-    """A configured toolkit's resources."""
-
-    def __init__(self, entry: ToolkitEntry, instance: Toolkit) -> None:
-        self._resources = entry.spec.resources
-        self._instance = instance
-
-    async def list_resources(self, cursor: str | None = None) -> Page[ResourceDescriptor]:
-        return Page([one.descriptor() for one in self._resources.values() if not one.is_template])
-
-    async def list_templates(self, cursor: str | None = None) -> Page[ResourceTemplate]:
-        return Page([one.template() for one in self._resources.values() if one.is_template])
-
-    async def read_resource(self, id: str, context: CapabilityContext) -> ResourceContents:
-        for one in self._resources.values():
-            if one.match(id) is not None:
-                return await one.read(self._instance, id, context)
-        raise InvalidInput(f"no resource {id!r}")
+def _visible(snapshot: Snapshot) -> object:
+    """What can be seen of a catalogue, to be compared."""
+    states = {name: state_of(source) for name, source in snapshot.sources.items()}
+    return dict(snapshot.tools), {name: tuple(kit.tools) for name, kit in snapshot.toolkits.items()}, states
 
 
-class _ToolkitPrompts:
-    """A configured toolkit's prompts."""
-
-    def __init__(self, entry: ToolkitEntry, instance: Toolkit) -> None:
-        self._prompts = entry.spec.prompts
-        self._instance = instance
-
-    async def get_prompt(self, id: str, args: JsonObject, context: CapabilityContext) -> PromptContents:
-        return await self._prompts[id].get(self._instance, args, context)
-
-
-class _ListPage(Protocol[Item]):
-    async def __call__(self, cursor: str | None = None) -> Page[Item]: ...
-
-
-async def _all(list_page: _ListPage[Item]) -> Sequence[Item]:
-    """Every page of a list, bounded in number and time; a list that turns in a circle ends. A failing one is empty."""
-    items: list[Item] = []
-    seen: set[str] = set()
-    cursor: str | None = None
-    try:
-        async with asyncio.timeout(LIST_TIMEOUT):
-            while len(items) < LISTED:
-                page = await list_page(cursor)
-                items += page.items
-                cursor = page.next_cursor
-                if cursor is None or cursor in seen:
-                    break
-                seen.add(cursor)
-    except Exception as error:
-        log.warning("a list is left out: %s", error)
-    return items[:LISTED]
-
-
-async def _read(provider: ResourceProvider, id: str, context: CapabilityContext) -> ResourceContents:
-    try:
-        async with asyncio.timeout(LIST_TIMEOUT):
-            return await provider.read_resource(id, context)
-    except TimeoutError:
-        raise Unavailable(f"{id} could not be read within {LIST_TIMEOUT:g} s") from None
-
-
-def _matches(template: str, uri: str) -> bool:
-    """Whether `uri` may be of the RFC 6570 `template` (simple and reserved expansion)."""
-    pattern = ""
-    for index, piece in enumerate(re.split(r"\{([^{}]*)\}", template)):
-        if not index % 2:
-            pattern += re.escape(piece)
-        elif piece[:1] in "+#":
-            pattern += ".+"
-        elif piece[:1] in "./;?&":
-            pattern += ".*"
-        else:
-            pattern += "[^/?#]+"
-    return re.fullmatch(pattern, uri) is not None
+def _templates_of(provider: ResourceProvider) -> ListPage[ResourceTemplate]:
+    assert isinstance(provider, Templated)
+    return provider.list_templates
 
 
 def _not_json(name: str, error: Exception) -> Failed:

@@ -32,6 +32,8 @@ class Source:
     """Why it is switched off; None where it is not."""
     failed: str | None = None
     """Why it could not even be opened; None where it could."""
+    since: float | None = None
+    """When it failed so; Unix seconds."""
     location: str = ""
     """The file, URL or module it was given as."""
     allow: tuple[str, ...] = ()
@@ -105,6 +107,8 @@ class Snapshot:
     """Names of tools that the operator does not offer, with why."""
     finder: str | None = None
     """What the tool is called that finds the deferred ones; None where nothing is deferred."""
+    cause: str | None = None
+    """The source whose change made it; None where something else did."""
     lens: Lens | None = None
     """The view that this is seen through; None is everything."""
 
@@ -123,7 +127,7 @@ def state_of(source: Source) -> State:
     if source.disabled is not None:
         return State("disabled", source.disabled)
     if source.failed is not None:
-        return State("failed", source.failed)
+        return State("failed", source.failed, since=source.since)
     if isinstance(source.provider, Connected):
         return source.provider.state
     return State("ready")

@@ -165,6 +165,8 @@ class Lens:
             tools=tools,
             toolkits=toolkits,
             sources=sources,
+            resources=tuple(one for one in whole.resources if one[0] in sources),
+            prompts=tuple(one for one in whole.prompts if one[0] in sources),
             denied={},
             reports=tuple(report for report in whole.reports if report.source in sources),
             lens=self,
@@ -176,7 +178,30 @@ class Lens:
         )
 
 
-def deferring(snapshot: Snapshot, finder: str, *, after: int | None, listed: Patterns) -> Snapshot:
+class Marks:
+    """Tools marked as deferred or listed, remembered so that one that did not change is the same one again."""
+
+    def __init__(self) -> None:
+        self._before: dict[tuple[tuple[str, str], bool], tuple[ToolEntry, ToolEntry]] = {}
+        self._now: dict[tuple[tuple[str, str], bool], tuple[ToolEntry, ToolEntry]] = {}
+
+    def turn(self) -> None:
+        """The catalogue is made anew: what nobody asks for again is forgotten."""
+        self._before, self._now = self._now, {}
+
+    def of(self, entry: ToolEntry, *, deferred: bool) -> ToolEntry:
+        """The same tool, listed or to be found."""
+        if entry.tool.deferred == deferred:
+            return entry
+        key = (entry.key, deferred)
+        known = self._now.get(key) or self._before.get(key)
+        if known is None or known[0] is not entry:
+            known = (entry, marked(entry, deferred=deferred))
+        self._now[key] = known
+        return known[1]
+
+
+def deferring(snapshot: Snapshot, finder: str, *, after: int | None, listed: Patterns, marks: Marks) -> Snapshot:
     """The same, with the tools beyond the first `after` left to be found, beside those that say so themselves.
 
     Those that are to stay `listed` count first; they and the first of the others make up the number. `finder` is what the
@@ -191,9 +216,9 @@ def deferring(snapshot: Snapshot, finder: str, *, after: int | None, listed: Pat
         others = [name for name in tools if name not in kept and name not in deferred]
         deferred.update(others[max(after - len(kept), 0) :])
     if not deferred:
-        shown = {name: marked(entry, deferred=False) for name, entry in snapshot.tools.items()}
+        shown = {name: marks.of(entry, deferred=False) for name, entry in snapshot.tools.items()}
         return replace(snapshot, tools=shown, finder=None)
-    shown = {name: marked(entry, deferred=name in deferred) for name, entry in snapshot.tools.items()}
+    shown = {name: marks.of(entry, deferred=name in deferred) for name, entry in snapshot.tools.items()}
     return replace(snapshot, tools=shown, finder=finder)
 
 

@@ -170,7 +170,7 @@ class Watch:
         templates = await session.templates()
         prompts = await session.prompts()
         return {
-            "tools": {entry.tool.name: entry.tool.spec for entry in session.entries()},
+            "tools": {entry.tool.name: entry.tool.spec for entry in session.entries() if not entry.tool.deferred},
             "resources": (resources, templates, toolkits.descriptors(session)),
             "prompts": prompts,
         }
