@@ -6,10 +6,11 @@ The catalogue is rebuilt as a whole whenever a source changes, and handed out as
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
@@ -64,6 +65,7 @@ class Catalog:
 
     def __init__(self) -> None:
         self._sources: dict[str, Source] = {}
+        self._held = False
         self._unsubscribe: dict[str, Callable[[], None]] = {}
         self._names = Names()
         self.prompt_names = Names()
@@ -180,8 +182,25 @@ class Catalog:
         self.rebuild()
         return source
 
+    @contextlib.contextmanager
+    def at_once(self) -> Generator[None]:
+        """Whatever is added, replaced and removed meanwhile is one change, seen as one new snapshot at the end."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+            self.rebuild()
+
+    def put_in_order(self, names: Sequence[str]) -> None:
+        """Let the sources of these names come first, in this order, from the next snapshot on."""
+        known = [name for name in names if name in self._sources]
+        self._sources = {name: self._sources[name] for name in dict.fromkeys([*known, *self._sources])}
+
     def rebuild(self, cause: str | None = None) -> None:
         """Look at every source again and hand out a new snapshot. `cause` is the source that made it necessary."""
+        if self._held:
+            return
         reports: list[Report] = []
         offered: list[tuple[Source, str, str | None, Invocable, str]] = []
         resources: list[tuple[str, ResourceProvider]] = []
