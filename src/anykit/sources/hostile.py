@@ -21,6 +21,9 @@ MAX_NODES = 20_000
 MAX_TAGS = 64
 MAX_TAG = 128
 
+HIDDEN = "it holds invisible characters"
+"""How a report begins that says so."""
+
 _FOR_READERS = frozenset({"title", "description", "$comment"})
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _DATA = frozenset({"enum", "const", "default", "examples"})
@@ -103,6 +106,87 @@ class _Cleaner:
             raise Malformed(f"its schema is nested deeper than {MAX_DEPTH} levels")
         if self._nodes > MAX_NODES:
             raise Malformed(f"its schema has more than {MAX_NODES} parts")
+
+
+def hidden_in(text: str) -> tuple[str, ...]:
+    """What people do not see in a text, each kind once, as `U+200B ZERO WIDTH SPACE`; joiners that make an emoji, and
+    marks that a right-to-left script needs, are seen.
+    """
+    if text.isascii() and text.isprintable():
+        return ()
+    found: dict[str, None] = {}
+    letters_to_left = False
+    for index, character in enumerate(text):
+        if character in "\t\n\r" or (character.isascii() and character.isprintable()):
+            continue
+        kind = unicodedata.bidirectional(character)
+        letters_to_left = letters_to_left or kind in ("R", "AL")
+        if not is_unseen(character) or _is_needed(text, index, letters_to_left):
+            continue
+        found[f"U+{ord(character):04X} {unicodedata.name(character, _kind_of(character))}"] = None
+    return tuple(found)
+
+
+def hidden_inside(value: Json, depth: int = 0) -> tuple[str, ...]:
+    """The same of every text in a JSON value, its keys too."""
+    if isinstance(value, str):
+        return hidden_in(value)
+    if depth > MAX_DEPTH:
+        return ()
+    inside: list[Json] = []
+    if isinstance(value, dict):
+        members = cast(JsonObject, value)
+        inside = [*members.keys(), *members.values()]
+    elif isinstance(value, list | tuple):
+        inside = list(cast("Sequence[Json]", value))
+    return tuple(dict.fromkeys(one for each in inside for one in hidden_inside(each, depth + 1)))
+
+
+def visible(text: str) -> str:
+    """A text in which everything that people do not see is written out, as `\\u200b`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c in "\t\n" or not is_unseen(c) else _escaped(c) for c in text)
+
+
+def is_unseen(character: str) -> bool:
+    """Whether people do not see it, wherever it stands."""
+    return _is_hidden(character) or _is_blank(character)
+
+
+def _escaped(character: str) -> str:
+    number = ord(character)
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
+
+
+def _is_needed(text: str, index: int, letters_to_left: bool) -> bool:
+    """Whether a character that is not seen itself belongs to what stands around it."""
+    character = text[index]
+    before = text[index - 1] if index else ""
+    if character in "\u200c\u200d":  # joiners: inside an emoji, or between letters that change their shape
+        return (
+            bool(before)
+            and (unicodedata.category(before) in ("So", "Sk", "Mn") or before.isalpha())
+            and (not before.isascii() and index + 1 < len(text) and not text[index + 1].isascii())
+        )
+    if "\ufe00" <= character <= "\ufe0f":  # how what stands before is drawn; one is enough
+        return (
+            bool(before) and not "\ufe00" <= before <= "\ufe0f" and (not before.isascii() or before in "#*0123456789")
+        )
+    return character in "\u200e\u200f\u061c" and letters_to_left
+
+
+def _is_blank(character: str) -> bool:
+    """Whether it is drawn as nothing, though it is no control: fillers, and selectors that can carry a text of their own."""
+    return character in "\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5" or (
+        "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
+    )
+
+
+def _kind_of(character: str) -> str:
+    return {"Cc": "CONTROL", "Co": "PRIVATE USE", "Cs": "HALF A SURROGATE"}.get(
+        unicodedata.category(character), "UNASSIGNED"
+    )
 
 
 def clean_tags(tags: Sequence[str]) -> tuple[str, ...]:

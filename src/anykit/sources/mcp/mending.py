@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from anykit.capabilities import Json, JsonObject
 from anykit.schema import SchemaError, compile_schema
-from anykit.sources.hostile import Malformed, check_name, clean_schema, clean_text
+from anykit.sources.hostile import HIDDEN, Malformed, check_name, clean_schema, clean_text, hidden_inside
 
 LEFT_OUT: Final = "anykit/left-out"
 """Pairs of what it was and why."""
@@ -110,6 +110,8 @@ def _tool(tool: JsonObject, answer: _Answer) -> JsonObject | None:
         answer.report(name, str(error))
         return None
     mended = _named(tool, name)
+    if hidden := hidden_inside({key: tool.get(key) for key in ("title", "description", "inputSchema")}):
+        answer.report(name, f"{HIDDEN} ({', '.join(hidden[:3])}), which are taken out of what is for readers")
     mended["inputSchema"] = schema
     if tool.get("outputSchema") is not None:
         try:
