@@ -119,8 +119,9 @@ def hidden_in(text: str) -> tuple[str, ...]:
     for index, character in enumerate(text):
         if character in "\t\n\r" or (character.isascii() and character.isprintable()):
             continue
-        kind = unicodedata.bidirectional(character)
-        letters_to_left = letters_to_left or kind in ("R", "AL")
+        letters_to_left = letters_to_left or (
+            character.isalpha() and unicodedata.bidirectional(character) in ("R", "AL")
+        )
         if not is_unseen(character) or _is_needed(text, index, letters_to_left):
             continue
         found[f"U+{ord(character):04X} {unicodedata.name(character, _kind_of(character))}"] = None
