@@ -6,9 +6,7 @@ Reading it never starts anything. What does not fit is a `ConfigError` that name
 from __future__ import annotations
 
 import difflib
-import json
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -244,7 +242,7 @@ def _listed(value: Any) -> list[Any]:
 def read_data(file: Path) -> dict[str, Any]:
     """The object in a TOML, JSON (with comments) or YAML file. Raises `ConfigError` with the place of the fault."""
     try:
-        return read_document(file, limit=MAX_FILE)
+        return read_document(file)
     except Unreadable as error:
         raise ConfigError(str(error)) from None
 

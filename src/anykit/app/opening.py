@@ -24,6 +24,7 @@ from anykit.stores import SecretStore, UnresolvedReference, resolve, resolve_all
 from anykit.tools import FunctionPrompt, FunctionResource, FunctionTool, Tool, Toolkit, tool
 
 from .config import ConfigError, SourceConfig, source_config
+from .inputs import inputs_for
 
 Named: TypeAlias = object
 """What may be given as a source: a function, tool, resource, prompt, toolkit, provider, module, path, URL or table."""
@@ -44,6 +45,8 @@ class Opening:
     """What MCP servers may ask for; only questions, if nothing is given."""
     secrets: SecretStore | None = None
     """Where tokens of servers are kept; with the process, if nowhere else."""
+    told: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"], repr=False)
+    """What MCP servers were told (`inputs`), by server and id."""
     openers: Mapping[str, Callable[[SourceConfig, Opening], Source]] = field(
         default_factory=dict[str, "Callable[[SourceConfig, Opening], Source]"]
     )
@@ -150,12 +153,13 @@ def _of_config(config: SourceConfig, opening: Opening) -> Source:
 def expand(config: SourceConfig, opening: Opening) -> SourceConfig:
     """`config` with the references in what may hold any replaced, once. Raises `UnresolvedReference`."""
     filled: dict[str, Any] = {}
+    inputs = inputs_for(config, opening.told)
     for key in config.references:
         value = getattr(config, key)
         if isinstance(value, SecretStr):
-            filled[key] = resolve(value.get_secret_value(), opening.env, opening.folder, where=f"/{key}")
+            filled[key] = resolve(value.get_secret_value(), opening.env, opening.folder, where=f"/{key}", inputs=inputs)
         elif value:
-            filled[key] = resolve_all(value, opening.env, opening.folder, where=f"/{key}")
+            filled[key] = resolve_all(value, opening.env, opening.folder, where=f"/{key}", inputs=inputs)
     return type(config).model_validate({**config.model_dump(exclude_unset=True), **filled})
 
 
@@ -197,7 +201,7 @@ def _of_url(config: SourceConfig, opening: Opening) -> Source:
 
 def open_file(thing: Named, opening: Opening) -> list[Source]:
     """The servers of an MCP client's file (`mcp.json` and its kin), each a source; nothing where it is no such file."""
-    target = thing.target if isinstance(thing, SourceConfig) and thing.kind is None else thing
+    target = thing.target if isinstance(thing, SourceConfig) and thing.kind is None and thing.enabled else thing
     if not isinstance(target, str | Path) or Path(target).suffix not in _FILES or _URL.match(str(target)):
         return []
     file = opening.folder / Path(target).expanduser()

@@ -27,7 +27,8 @@ class SourceConfig(Table):
     own_kind: ClassVar[str | None] = None
     """The kind of every source with this table."""
     references: ClassVar[tuple[str, ...]] = (
-        *("target", "url", "command", "args", "env", "cwd", "headers", "oauth", "token", "toolkits"),
+        *("target", "url", "command", "args", "env", "env_file", "cwd", "headers", "headers_helper", "oauth", "token"),
+        "toolkits",
     )
     """Keys in which `${VAR}` and its kin are replaced before the source is opened."""
 
@@ -35,12 +36,22 @@ class SourceConfig(Table):
     command: str | list[str] | None = Field(default=None, description="The program to start, as one name or as argv.")
     args: list[str] = Field(default=[], description="Arguments for `command`.")
     env: dict[str, str] = Field(default={}, description="Variables for the program, beside the few that it inherits.")
+    env_file: str | None = Field(default=None, description="A dotenv file with more variables for the program.")
     cwd: str | None = Field(default=None, description="The folder that the program starts in.")
     url: str | None = Field(default=None, description="The address of an A2E host, an A2A agent or an MCP server.")
     headers: dict[str, str] = Field(default={}, description="Headers for an MCP server; references like `${TOKEN}`.")
+    headers_helper: str | None = Field(
+        default=None, description="A shell's command line that prints more headers as a JSON object, at each connection."
+    )
     transport: str | None = Field(default=None, description="How an MCP server is reached: `stdio`, `http`, `sse`.")
     era: str | None = Field(default=None, description="Which MCP is spoken: `auto`, `modern`, `legacy`.")
     timeout: float | None = Field(default=None, gt=0, description="Seconds that a call of an MCP server may take.")
+    connect_timeout: float | None = Field(default=None, gt=0, description="Seconds that an MCP server has to connect.")
+    inputs: list[JsonObject] = Field(
+        default=[],
+        description="What an MCP server has to be told, as VS Code writes it: `id`, `description`, `password`, `options`,"
+        " `default`; `${input:ID}` stands for it, and `anykit configure NAME` asks for it.",
+    )
     allow: list[str] = Field(default=[], description="Tools of an MCP server that are offered; globs.")
     deny: list[str] = Field(default=[], description="Tools of an MCP server that are not; globs. It wins.")
     oauth: JsonObject | bool | None = Field(default=None, description="OAuth for an MCP server, or false for none.")
@@ -60,7 +71,10 @@ class KindTable(SourceConfig):
     telling: ClassVar[frozenset[str]] = frozenset()
     """Keys that tell the kind where `kind` does not."""
     foreign: ClassVar[frozenset[str]] = frozenset(
-        {"command", "args", "env", "cwd", "transport", "era", "oauth", "toolkits"}
+        {
+            *("command", "args", "env", "env_file", "cwd", "headers_helper", "transport", "era", "oauth", "toolkits"),
+            *("connect_timeout", "inputs"),
+        }
     )
     """Keys of the common table that mean nothing to this kind."""
 

@@ -62,6 +62,7 @@ from anykit.tools import OUTPUT_LIMIT, Bounds, Tool, ToolResult, tool_result
 
 from .config import AppConfig, parse_config, read_config
 from .configurations import Configurations
+from .inputs import Told
 from .opening import (
     Named,
     Opening,
@@ -142,6 +143,8 @@ class Workbench:
         self.configurations = Configurations(
             self.records, self.secrets, project=project or _project_of(self.config.path)
         )
+        self.told = Told(self.records, self.secrets, project=project or _project_of(self.config.path))
+        self._values_told: Mapping[str, Mapping[str, str]] = {}
         self.catalog = Catalog()
         self.scopes = Scopes(bounds=self._bounds(), vault=self.configurations if self._explicit_data else None)
         self.suspended = Suspensions(self.records, self.secrets)
@@ -175,6 +178,7 @@ class Workbench:
         await self._stop()
 
     async def _start(self) -> None:
+        await self._load_told()
         opening = self._opening()
         given = [*self.config.sources, *self._given]
         sources = opened(given, opening)
@@ -242,8 +246,17 @@ class Workbench:
             connect_timeout=self.config.limits.connect,
             offers=_offers_of(self.config, self.models),
             secrets=self.secrets,
+            told=self._values_told,
             openers=source_openers(),
         )
+
+    async def _load_told(self) -> None:
+        """What servers were told by earlier `configure` commands."""
+        if self._explicit_data and await self._has_records():
+            try:
+                self._values_told = await self.told.values(None, self.config.folder)
+            except (SecretError, RecordError) as error:
+                self.problems["*"] = str(error)
 
     def _without_disabled(self, source: Source) -> Source:
         off = {name for name, said in self.config.toolkits.items() if not said.enabled}

@@ -3,6 +3,7 @@
     ${VAR}  ${VAR:-default}     a variable of the environment, anywhere in a text; `$${` is a plain `${`
     ${env:VAR}  {env:VAR}       the same, as other clients write it; a default may follow too
     ${file:PATH}  {file:PATH}   anywhere in a text: the contents of a file, without its last line break
+    ${input:ID}                 what an MCP server was told by `anykit configure`; only where such inputs are given
     file:PATH                   the whole text: the same
     keyring:SERVICE/NAME        the whole text: an entry of the system's keyring
 
@@ -30,6 +31,7 @@ _VARIABLE = re.compile(
     r"\$\$\{"
     r"|(?:\$\{(?:env:)?|\{env:)(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}"
     r"|\$?\{file:(?P<file>[^{}]+)\}"
+    r"|\$\{input:(?P<input>[^{}]+)\}"
     r"|\$\{"
 )
 _FILE = re.compile(r"file:(?!//)")
@@ -50,16 +52,21 @@ def has_reference(text: str) -> bool:
     """Whether `resolve` would read something for this text."""
     if _FILE.match(text) or text.startswith(_KEYRING):
         return True
-    return any(match["name"] is not None or match["file"] is not None for match in _VARIABLE.finditer(text))
+    return any(match["name"] or match["file"] or match["input"] for match in _VARIABLE.finditer(text))
 
 
 def resolve(
-    text: str, env: Mapping[str, str] | None = None, base_dir: str | os.PathLike[str] = ".", *, where: str = ""
+    text: str,
+    env: Mapping[str, str] | None = None,
+    base_dir: str | os.PathLike[str] = ".",
+    *,
+    where: str = "",
+    inputs: Mapping[str, str] | None = None,
 ) -> str:
     """The text with its references replaced, once.
 
     `env` is the environment (the process's own where None), `base_dir` the folder that a relative `file:` starts in,
-    `where` the field that an error names. Raises `UnresolvedReference`: a variable that is unset and has no default, a
+    `where` the field that an error names, `inputs` what `${input:ID}` stands for. Raises `UnresolvedReference`: a variable that is unset and has no default, a
     file that cannot be read, a keyring entry that does not exist, a `${` that is neither a reference nor escaped.
     """
     environment = os.environ if env is None else env
@@ -68,6 +75,10 @@ def resolve(
         name = match["name"]
         if match["file"] is not None:
             return _read_file(match["file"], Path(base_dir), where)
+        if match["input"] is not None:
+            if (given := (inputs or {}).get(match["input"])) is None:
+                raise _unresolved(where, f"needs the input {match['input']!r}")
+            return given
         if name is None:
             if match[0] == "$${":
                 return "${"
@@ -93,7 +104,12 @@ def resolve(
 
 
 def resolve_all(
-    value: Json, env: Mapping[str, str] | None = None, base_dir: str | os.PathLike[str] = ".", *, where: str = ""
+    value: Json,
+    env: Mapping[str, str] | None = None,
+    base_dir: str | os.PathLike[str] = ".",
+    *,
+    where: str = "",
+    inputs: Mapping[str, str] | None = None,
 ) -> Json:
     """A copy of a JSON value with the references in all its strings replaced (not in its keys).
 
@@ -107,7 +123,7 @@ def resolve_all(
             return None
         if isinstance(item, str):
             try:
-                return resolve(item, env, base_dir, where=path)
+                return resolve(item, env, base_dir, where=path, inputs=inputs)
             except UnresolvedReference as error:
                 errors.extend(error.errors)
                 return None

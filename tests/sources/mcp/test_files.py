@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from anykit.sources.mcp.files import (
-    Entry,
-    Misfit,
-    Surroundings,
-    entries_of,
-    is_server_file,
-    read_servers,
-    without_comments,
-)
+from anykit.sources.documents import without_comments
+from anykit.sources.mcp import Entry, Misfit, Surroundings, entries_of, is_server_file, read_servers
 from anykit.sources.mcp.servers import McpServer
 
 
@@ -240,7 +233,7 @@ def test_b056_placeholders_are_filled_in_once_everywhere(tmp_path: Path) -> None
 
 def test_b056_an_unset_variable_costs_its_server_only_and_is_named(tmp_path: Path) -> None:
     """agentscope-ai/QwenPaw#1623: an unexpanded placeholder takes the whole application down."""
-    file = tmp_path / "mcp.json"
+    file = tmp_path / "anykit.json"
     servers = {
         "bad": {"url": "http://h/", "headers": {"A": "Bearer ${TOK}", "X": "$HOME ${MISSING}"}},
         "good": {"command": "x"},
@@ -267,7 +260,7 @@ FAULTS: list[tuple[Any, str]] = [
     ({"url": "https://"}, "s: the URL names no host"),
     ({"url": "https://x/", "headers": {"A": "b\r\nC: d"}}, "s: the header A must be one line"),
     ({"command": "a", "timeout": "soon"}, "s.timeout: must be a number of milliseconds"),
-    ({"command": "a", "envFile": "gone"}, "s.envFile: 'gone' cannot be read: No such file or directory"),
+    ({"command": "a", "envFile": "gone"}, "s.envFile: the file 'gone' cannot be read: No such file or directory"),
     ({"command": "a\0b"}, "s: a command and its environment must not contain NUL or lone surrogates"),
     (
         {"url": "https://x/", "oauth": {"grant": "magic"}},

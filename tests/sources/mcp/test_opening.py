@@ -29,7 +29,7 @@ def server(opened: Opened) -> Any:
 
 
 def test_what_is_opened_is_what_the_catalogue_takes() -> None:
-    assert [one.name for one in fields(Opened)] == [one.name for one in fields(Source)]
+    assert {one.name for one in fields(Opened)} <= {one.name for one in fields(Source)}
     made = open_mcp(SourceConfig(command="x", name="n"), opening(Path("/f")))
     source = Source(**{one.name: getattr(made, one.name) for one in fields(made)})
     assert (source.name, source.kind, source.prefixed) == ("n", "mcp", True)
@@ -119,13 +119,13 @@ def test_a_file_gives_one_source_a_server_each_for_itself(tmp_path: Path) -> Non
         "off": {"command": "x", "disabled": True},
         "must": {"url": "https://x/${HERE}", "required": True},
     }
-    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
-    good, unset, off, must = open_file("mcp.json", opening(tmp_path, HERE="y"))
+    (tmp_path / "anykit.json").write_text(json.dumps({"mcpServers": servers}))
+    good, unset, off, must = open_file("anykit.json", opening(tmp_path, HERE="y"))
     assert server(good).command.argv == ("x",)
     assert good.location == "x"
     assert unset.failed is not None
     assert "NOPE is not set" in unset.failed
-    assert unset.location == str(tmp_path / "mcp.json")
+    assert unset.location == str(tmp_path / "anykit.json")
     assert (off.disabled, off.provider) == ("switched off in the configuration", None)
     assert (must.required, server(must).url) == (True, "https://x/y")
     assert [one.name for one in open_servers(servers, opening(tmp_path, HERE="y"))] == list(servers)

@@ -3,15 +3,20 @@
 Importing this costs nothing: the SDK is imported, in a thread, when the first server is started.
 """
 
-from .files import Entry, Misfit, Surroundings, entries_of, is_server_file, read_servers
+from .clients import CLIENTS, Client, client_at
+from .entries import Entry
+from .files import ServerFile, entries_of, is_server_file, read_server_file, read_servers
 from .login import is_logged_in, login, logout
-from .opening import Opened, open_file, open_mcp, open_servers, server_of
+from .opening import Opened, of_file, open_file, open_mcp, open_servers, server_of
+from .placeholders import Misfit, Surroundings
 from .providers import McpPrompts, McpResources, McpTool
 from .servers import Era, McpServer, OAuth, Offers, Sampler, Transport, era_of
 from .source import LeftOut, McpSource
 from .vault import Vault
 
 __all__ = [
+    "CLIENTS",
+    "Client",
     "Entry",
     "Era",
     "LeftOut",
@@ -25,18 +30,22 @@ __all__ = [
     "Offers",
     "Opened",
     "Sampler",
+    "ServerFile",
     "Surroundings",
     "Transport",
     "Vault",
+    "client_at",
     "entries_of",
     "era_of",
     "is_logged_in",
     "is_server_file",
     "login",
     "logout",
+    "of_file",
     "open_file",
     "open_mcp",
     "open_servers",
+    "read_server_file",
     "read_servers",
     "server_of",
 ]

@@ -15,6 +15,7 @@ from anykit.transports import HttpClient, ProcessTransport, spawn
 from anykit.transports.importing import import_alone
 
 from .credentials import Credentials, Fixed
+from .helper import helped
 from .servers import Era, McpServer, Offers, Transport
 from .vault import Forgetful, Vault
 
@@ -164,7 +165,12 @@ class Connector:
         from .streamable import StreamableHttp  # noqa: PLC0415 - loaded by now
 
         server = self._server
-        client = HttpClient(guard=server.guard, headers=server.headers, connect_timeout=server.connect_timeout)
+        headers = server.headers
+        if server.headers_helper:
+            more = await helped(server.name, server.headers_helper, server.url)
+            taken = {name.lower() for name in more}
+            headers = {**{name: value for name, value in headers.items() if name.lower() not in taken}, **more}
+        client = HttpClient(guard=server.guard, headers=headers, connect_timeout=server.connect_timeout)
         stack.push_async_callback(client.close)
         if transport == "sse":
             stream = EventStream(server, client, self._shown())

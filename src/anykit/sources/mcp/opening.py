@@ -13,7 +13,9 @@ from pydantic import SecretStr
 
 from anykit.capabilities import CapabilityProvider
 
-from .files import Entry, Surroundings, entries_of, read_servers
+from .entries import Entry
+from .files import ServerFile, entries_of, read_server_file, tell
+from .placeholders import Surroundings
 from .servers import McpServer, Offers
 from .source import McpSource
 from .vault import Vault
@@ -80,8 +82,15 @@ def open_file(
 ) -> list[Opened]:
     """The servers of a client's file, each a source. Raises `Misfit` where the file as a whole cannot be read."""
     file = opening.folder / Path(path).expanduser()
-    entries = read_servers(file, _surroundings(opening, file.parent, inputs))
-    return [of_entry(entry, location=str(file), vault=vault, offers=offers) for entry in entries]
+    found = read_server_file(file, _surroundings(opening, file.parent, inputs))
+    return of_file(found, vault=vault, offers=offers)
+
+
+def of_file(file: ServerFile, *, vault: Vault | None = None, offers: Offers | None = None) -> list[Opened]:
+    """The servers of a file that was read, each a source; what there is to say of it is logged."""
+    tell(file)
+    where = str(file.path or "")
+    return [of_entry(entry, location=where, vault=vault, offers=offers) for entry in file.entries]
 
 
 def open_servers(
@@ -99,10 +108,11 @@ def open_servers(
 
 def of_entry(entry: Entry, *, location: str, vault: Vault | None = None, offers: Offers | None = None) -> Opened:
     """An entry of a file as a source."""
-    if not entry.enabled:
-        return Opened(entry.name, disabled="switched off in the configuration", location=location)
+    if entry.disabled:
+        return Opened(entry.name, disabled=entry.disabled, location=location)
     if entry.server is None:
-        return Opened(entry.name, failed=entry.fault, required=entry.required, location=location)
+        hint = f"; set it: anykit configure {entry.name}" if entry.inputs and "needs the input" in entry.fault else ""
+        return Opened(entry.name, failed=entry.fault + hint, required=entry.required, location=location)
     opened = _opened(entry.server, vault, offers)
     return Opened(opened.name, provider=opened.provider, required=entry.required, location=opened.location)
 
@@ -115,6 +125,10 @@ def _surroundings(opening: Opening, folder: Path, inputs: Mapping[str, str] | No
     given: dict[str, Any] = {"connect_timeout": opening.connect_timeout, "inputs": dict(inputs or {})}
     if opening.env is not None:
         given["env"] = opening.env
+        if home := opening.env.get("HOME"):
+            given["home"] = Path(home)
+    if told := getattr(opening, "told", None):
+        given["told"] = told
     return Surroundings(folder, **given)
 
 
@@ -136,12 +150,17 @@ def server_of(config: Any, opening: Opening) -> McpServer:
         entry["token"] = token.get_secret_value() if isinstance(token, SecretStr) else token
     if isinstance(given("timeout"), int | float):
         entry["tool_timeout_sec"] = given("timeout")
+    if isinstance(given("connect_timeout"), int | float):
+        entry["startup_timeout_sec"] = given("connect_timeout")
     if command:
         entry |= {"command": command, "args": list(given("args") or ()), "env": dict(given("env") or {})}
-        if given("cwd"):
-            entry["cwd"] = given("cwd")
+        for key, spelt in (("cwd", "cwd"), ("env_file", "envFile")):
+            if given(key):
+                entry[spelt] = given(key)
     elif url:
         entry["url"] = url
+        if given("headers_helper"):
+            entry["headersHelper"] = given("headers_helper")
     else:
         raise ValueError("an MCP server needs a `command` or a `url`")
     if given("allow"):

@@ -37,6 +37,7 @@ from .mending import Report
 from .questions import prompt_arguments
 from .rounds import Rounds
 from .servers import McpServer
+from .transforms import ToolTransform
 from .wrapping import unwrapped
 
 if TYPE_CHECKING:
@@ -83,16 +84,22 @@ class Home(Protocol):
 class McpTool:
     """A tool of a server, as an invocable."""
 
-    def __init__(self, spec: InvocableSpec, home: Home) -> None:
-        self._spec = spec
+    def __init__(self, spec: InvocableSpec, home: Home, look: ToolTransform | None = None) -> None:
+        self._original = spec
+        self._look = look
+        self._spec = spec if look is None else look.spec(spec)
         self._home = home
+
+    def same(self, other: McpTool) -> bool:
+        """Whether it stands for the same thing in the same words."""
+        return self._original == other._original and self._look == other._look
 
     def __repr__(self) -> str:
         return f"<McpTool {self._spec.name} of {self._home.server.name}>"
 
     @property
     def spec(self) -> InvocableSpec:
-        """See `Invocable`; the name is the server's own."""
+        """See `Invocable`; the name is the server's own, unless its file gives it another one."""
         return self._spec
 
     @property
@@ -105,6 +112,7 @@ class McpTool:
         """Call it over there. A question of the server is a suspension, with which a later process can go on."""
         if not is_json(request.input):
             raise InvalidInput(f"the arguments for {self._spec.name} are not JSON", unsendable(request.input))
+        arguments = request.input if self._look is None else self._look.arguments_for(request.input)
         server = self._home.server
         if request.resume is None:
             rounds = Rounds(server.name)
@@ -118,7 +126,7 @@ class McpTool:
 
                 async def work(link: McpLink) -> InvocableResult | Question:
                     call.failure = None
-                    return await link.call_tool(self._spec.name, request.input, call, rounds)
+                    return await link.call_tool(self._original.name, arguments, call, rounds)
 
                 outcome = await self._home.call(work, repeatable=self.repeatable)
         except TimeoutError:

@@ -13,6 +13,8 @@ from anykit.capabilities import CapabilityContext, JsonObject
 from anykit.sources.connection import CONNECT_TIMEOUT
 from anykit.transports import OPEN, AddressGuard, Command, public_url
 
+from .transforms import Transforms
+
 Era: TypeAlias = Literal["auto", "modern", "legacy"]
 """`modern` is MCP 2026-07-28, `legacy` every revision with a handshake; `auto` asks the server."""
 Transport: TypeAlias = Literal["auto", "http", "sse"]
@@ -74,6 +76,8 @@ class McpServer:
     """May hold secrets in its query; `place` is fit to be shown."""
     transport: Transport = "auto"
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    headers_helper: str = field(default="", repr=False)
+    """A shell's command line that prints more headers, as a JSON object, before each connection. From trusted files only."""
     token: str = field(default="", repr=False)
     """Sent as a bearer token."""
     oauth: OAuth | None = None
@@ -86,6 +90,8 @@ class McpServer:
     """Tools that are offered, as shell patterns of the server's own names."""
     deny: tuple[str, ...] = ()
     """Tools that are not; it wins."""
+    transforms: Transforms | None = None
+    """Other names, words and arguments for its tools."""
     guard: AddressGuard = OPEN
     """Addresses that may be connected to; open for what the operator wrote."""
 
@@ -123,7 +129,9 @@ class McpServer:
     def credentials(self) -> bool:
         """Whether something is sent that the server may refuse."""
         given = {name.lower() for name in self.headers}
-        return bool(self.token or self.oauth) or not given.isdisjoint({"authorization", "x-api-key", "api-key"})
+        return bool(self.token or self.oauth or self.headers_helper) or not given.isdisjoint(
+            {"authorization", "x-api-key", "api-key"}
+        )
 
     def offers(self, tool: str) -> bool:
         """Whether a tool of that name passes `allow` and `deny`."""

@@ -328,13 +328,23 @@ class McpSource:
         listed, reports = await link.tools()
         known = {tool.spec.name: tool for tool in self._tools}
         tools: dict[str, McpTool] = {}
+        look = self.server.transforms
+        seen: set[str] = set()
         for index, tool in enumerate(listed):
-            if tool.name in tools:
+            if tool.name in seen:
                 reports.append((tool.name, "the server lists that name twice"))
-            elif self.server.offers(tool.name):
-                spec = link.spec_of(tool)
-                old = known.get(tool.name)
-                tools[tool.name] = old if old is not None and old.spec == spec else McpTool(spec, self)
+            elif self.server.offers(tool.name) and (
+                look is None or look.offers(link.spec_of(tool))  # tags are known by now only
+            ):
+                said = None if look is None else look.of(tool.name)
+                made = McpTool(link.spec_of(tool), self, said)
+                name = made.spec.name
+                if name in tools:
+                    reports.append((tool.name, f"another of its tools is called {name} already"))
+                else:
+                    old = known.get(name)
+                    tools[name] = old if old is not None and old.same(made) else made
+            seen.add(tool.name)
             if index % 200 == 199:
                 await asyncio.sleep(0)  # thousands of tools leave the others their turn
         before, self._tools = self._tools, tuple(tools.values())
