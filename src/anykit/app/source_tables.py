@@ -61,6 +61,7 @@ class SourceConfig(Table):
     )
     name: str | None = Field(default=None, description="What it is called; it stands before the names of its tools.")
     enabled: bool = Field(default=True, description="Whether it is used at all.")
+    disabled: list[str] = Field(default=[], description="Servers of a client's file that are not used.")
     required: bool = Field(default=False, description="Whether nothing starts without it.")
     toolkits: dict[str, JsonObject] = Field(default={}, description="Configurations for the toolkits of an A2E host.")
 
@@ -73,7 +74,7 @@ class KindTable(SourceConfig):
     foreign: ClassVar[frozenset[str]] = frozenset(
         {
             *("command", "args", "env", "env_file", "cwd", "headers_helper", "transport", "era", "oauth", "toolkits"),
-            *("connect_timeout", "inputs"),
+            *("connect_timeout", "inputs", "disabled"),
         }
     )
     """Keys of the common table that mean nothing to this kind."""
