@@ -20,6 +20,8 @@ from anykit.capabilities import CapabilityProvider, Invocable, JsonObject
 from anykit.runtime import Source, clean
 from anykit.schema import SignatureError
 from anykit.sources import FunctionSource, Loaded, LoadError, load_module, objects_of
+from anykit.sources.skills import KIND as SKILLS
+from anykit.sources.skills import Library, SkillsSource
 from anykit.stores import SecretStore, UnresolvedReference, resolve, resolve_all
 from anykit.tools import FunctionPrompt, FunctionResource, FunctionTool, Tool, Toolkit, tool
 
@@ -47,6 +49,12 @@ class Opening:
     """Where tokens of servers are kept; with the process, if nowhere else."""
     told: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"], repr=False)
     """What MCP servers were told (`inputs`), by server and id."""
+    library: Library | None = None
+    """The skills of the host."""
+    allowed: Callable[[Path], bool] | None = None
+    """Judges the folder of a skill that was found in a project; None allows all."""
+    data_dir: Path | None = None
+    """Where plugins may keep data; the platform's folder, if not given."""
     openers: Mapping[str, Callable[[SourceConfig, Opening], Source]] = field(
         default_factory=dict[str, "Callable[[SourceConfig, Opening], Source]"]
     )
@@ -55,21 +63,31 @@ class Opening:
 
 def opened(things: Sequence[Named], opening: Opening) -> list[Source]:
     """The sources of `things`, in order; functions of one module are one source."""
-    sources: list[Source | _Group] = []
+    return [source for _, made in opened_by(things, opening) for source in made]
+
+
+def opened_by(things: Sequence[Named], opening: Opening) -> list[tuple[Named, list[Source]]]:
+    """The same, each with what it was made of; of functions that is their list."""
+    parts: list[tuple[Named, list[Source] | _Group]] = []
     by_module: dict[str, _Group] = {}
     for thing in things:
         module = _module_of(thing)
         if module is None:
-            sources += open_file(thing, opening) or [open_source(thing, opening)]
+            parts.append((thing, opened_one(thing, opening)))
             continue
         name = _name_of(thing)
         group = by_module.get(module)
         if group is None or name in group.names:  # two of one name: both are kept, in sources of their own
             group = by_module[module] = _Group(module)
-            sources.append(group)
+            parts.append((group.members, group))
         group.names.add(name)
         group.members.append(thing)
-    return [one.source() if isinstance(one, _Group) else one for one in sources]
+    return [(said, [made.source()] if isinstance(made, _Group) else made) for said, made in parts]
+
+
+def opened_one(thing: Named, opening: Opening) -> list[Source]:
+    """The sources of one thing: of a client's file each of its servers."""
+    return open_file(thing, opening) or open_plugin(thing, opening) or [open_source(thing, opening)]
 
 
 class _Group:
@@ -122,6 +140,10 @@ def open_source(thing: Named, opening: Opening) -> Source:
     as_source: Any = getattr(thing, "as_source", None) if isinstance(thing, Tool) else None
     if as_source is not None:
         return _made(as_source())  # it has connections of its own, which live with the workbench
+    if isinstance(thing, SkillsSource):
+        if opening.library is not None:
+            thing.join(opening.library)
+        return Source(thing.name, SKILLS, thing)
     if isinstance(thing, CapabilityProvider):
         name = getattr(thing, "name", None)
         return Source(name if isinstance(name, str) and name else type(thing).__name__.lower(), "provider", thing)
@@ -210,9 +232,31 @@ def open_file(thing: Named, opening: Opening) -> list[Source]:
     from anykit.sources.mcp import Misfit, open_file  # noqa: PLC0415 - as above
 
     try:
-        return [_made(one) for one in open_file(file, opening, vault=opening.secrets, offers=opening.offers)]
+        made = [_made(one) for one in open_file(file, opening, vault=opening.secrets, offers=opening.offers)]
+        if not isinstance(thing, SourceConfig):
+            return made
+        return [_off(one) if not thing.enabled or one.name in thing.disabled else one for one in made]
     except Misfit as error:
         return [Source(clean(file.stem), "mcp", failed=str(error), location=str(file))]
+
+
+def open_plugin(thing: Named, opening: Opening) -> list[Source]:
+    """The sources of an Agent Plugins folder: its skills, and each of its servers; nothing where it is no such folder."""
+    config = thing if isinstance(thing, SourceConfig) else None
+    target = config.target if config is not None and config.enabled and config.kind in (None, "plugin") else thing
+    if not isinstance(target, str | Path) or _URL.match(str(target)) or not _exists(str(target), opening):
+        return []
+    from anykit.sources.skills.opening import kind_of, open_plugin  # noqa: PLC0415 - only for folders
+
+    folder = opening.folder / Path(target).expanduser()
+    if not folder.is_dir() or kind_of(folder) != "plugin":
+        return []
+    name = config.name or "" if config is not None else ""
+    return [_made(one) for one in open_plugin(folder, opening, name=name)]
+
+
+def _off(source: Source) -> Source:
+    return replace(source, provider=None, failed=None, disabled="switched off in the configuration")
 
 
 _FILES = frozenset({".json", ".jsonc", ".toml", ".yaml", ".yml"})
@@ -256,6 +300,8 @@ def agents_of(blocks: Mapping[str, JsonObject], opening: Opening) -> list[Source
 def _kind_of(target: str, opening: Opening) -> str:
     if not target:
         raise ConfigError("a source needs a `target`, a `url` or a `command`")
+    if target == "anykit:skills":
+        return SKILLS
     if target.startswith("anykit:"):
         return "builtin"
     if _URL.match(target):
@@ -271,10 +317,21 @@ def _kind_of(target: str, opening: Opening) -> str:
         return "python"
     if not _exists(target, opening):
         raise ConfigError(f"{target}: there is no such file")
+    if _is_skills(opening.folder / Path(target).expanduser()):
+        return SKILLS
     raise ConfigError(
         f"{target}: what kind of source this is cannot be told; known are Python files and modules (x.py, package.module),"
         " A2E hosts (http://...) and built-in toolkits (anykit:filesystem, anykit:database, anykit:web)"
     )
+
+
+def _is_skills(path: Path) -> bool:
+    """Whether it is a skill, or a folder of skills."""
+    if not path.is_dir():
+        return path.name in ("SKILL.md", "skill.md")
+    from anykit.sources.skills.opening import kind_of  # noqa: PLC0415 - only for folders
+
+    return kind_of(path) == SKILLS
 
 
 def _exists(target: str, opening: Opening) -> bool:

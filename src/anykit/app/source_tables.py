@@ -179,7 +179,18 @@ class HttpSourceConfig(KindTable):
     )
 
 
-KINDS: dict[str, type[KindTable]] = {"http": HttpSourceConfig}
+class SkillsSourceConfig(KindTable):
+    """Agent Skills: a folder, or the places where clients keep them if no `target` is given."""
+
+    own_kind: ClassVar[str | None] = "skills"
+    foreign: ClassVar[frozenset[str]] = KindTable.foreign | {"url", "headers", "timeout", "token"}
+    references: ClassVar[tuple[str, ...]] = ("target",)
+
+    include: list[str] = Field(default=[], description="Skills that are offered, by globs over their names; all, if none.")
+    exclude: list[str] = Field(default=[], description="Skills that are not; globs. It wins.")
+
+
+KINDS: dict[str, type[KindTable]] = {"skills": SkillsSourceConfig, "http": HttpSourceConfig}
 """Tables by kind; any other kind has the common one."""
 
 TABLES: dict[str, type[BaseModel]] = {table.__name__: table for table in (SourceConfig, *KINDS.values())}
@@ -206,6 +217,7 @@ def _tag(value: object) -> str:
 SourceEntry: TypeAlias = Annotated[
     Annotated[str, Tag("str")]
     | Annotated[SourceConfig, Tag("SourceConfig")]
+    | Annotated[SkillsSourceConfig, Tag("SkillsSourceConfig")]
     | Annotated[HttpSourceConfig, Tag("HttpSourceConfig")],
     Discriminator(_tag),
 ]

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from anykit.sources.skills import Place, digest_of_tree, files_of_skill, look
 from anykit.stores.paths import private_folder
 
 from .config import ConfigError, read_data
@@ -194,7 +195,26 @@ class Trust:
 
 def _defined_by(file: str | os.PathLike[str]) -> tuple[Path, tuple[Definition, ...]]:
     place = Path(file).expanduser().resolve()
+    if place.is_dir() or place.name in ("SKILL.md", "skill.md"):
+        return place, tuple(_skills(place))
     return place, definitions(read_data(place), place.parent)
+
+
+def _skills(place: Path) -> Generator[Definition]:
+    """The skills in a folder, or the one whose `SKILL.md` that is. Raises `ConfigError` where there is none."""
+    folder = place if place.is_dir() else place.parent
+    found, _ = look([Place(folder)])
+    if not found:
+        raise ConfigError(f"{place}: there is no skill in it")
+    for one in found:
+        count = len(files_of_skill(one.folder))
+        about = f"skill {one.folder.name}: instructions and files for models, {count} in all, scripts among them if any"
+        yield Definition(skill_key(one.folder), about)
+
+
+def skill_key(folder: Path) -> str:
+    """What stands for a skill as it is now, all of its files: agreeing to it is agreeing to that."""
+    return _digest("skill", folder.name, digest_of_tree(folder))
 
 
 def _standing(place: Path, defined: Iterable[Definition], known: Trusted | None) -> Standing:

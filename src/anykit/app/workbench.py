@@ -46,6 +46,7 @@ from anykit.runtime import (
     state_of,
 )
 from anykit.sources import FunctionSource
+from anykit.sources.skills import Library
 from anykit.stores import (
     RecordError,
     RecordStore,
@@ -73,6 +74,8 @@ from .opening import (
     opened,
     source_openers,
 )
+from .skill_trust import SkillTrust
+from .trust import Trust
 
 log = logging.getLogger("anykit.workbench")
 
@@ -152,6 +155,9 @@ class Workbench:
             self.catalog, self.scopes, Journal(self.records), suspensions=self.suspended, wait_for=wait_for
         )
         self._mine = self.session()
+        self.skills = Library(self._toolkits_for)
+        """The skills of all sources."""
+        self._trust_dir = default_data_dir(data_dir)
         self.models = _models_of(self.config)
         """Asks the models of A2E agents on behalf of MCP servers, where the configuration allows it."""
         self.problems: dict[str, str] = {}
@@ -247,6 +253,9 @@ class Workbench:
             offers=_offers_of(self.config, self.models),
             secrets=self.secrets,
             told=self._values_told,
+            library=self.skills,
+            allowed=SkillTrust(Trust(self._trust_dir)),
+            data_dir=self.data_dir,
             openers=source_openers(),
         )
 
@@ -408,6 +417,17 @@ class Workbench:
             name, args = (wanted, {}) if isinstance(wanted, str) else wanted
             messages += (await self.prompt(name, args)).messages
         return shaped_messages(messages, format, limit=limit)
+
+    def skills_prompt(self) -> str:
+        """The catalogue of skills for a system prompt, as it is on disk now; "" where there are none."""
+        self.skills.refresh_now()
+        return self.skills.prompt()
+
+    def _toolkits_for(self, context: CapabilityContext) -> dict[str, bool]:
+        """Every toolkit, and whether it is configured for whom a call is made."""
+        caller = Caller(context.principal or "local", "skills", context.session_id)
+        find = self.scopes.find
+        return {name: find(caller, name) is not None for name in self.catalog.snapshot.toolkits}
 
     # calls
 

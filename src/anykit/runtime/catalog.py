@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from anykit.capabilities import CapabilityProvider, Connected, Invocable, PromptProvider, ResourceProvider
 from anykit.schema import SchemaError, compile_schema
@@ -57,6 +57,15 @@ class Shaping(Protocol):
 
     def shaped(self, entries: Sequence[ToolEntry], sources: Mapping[str, Source]) -> Shaped:
         """Apply it. Never raises for what a person may get wrong: what is void is reported."""
+        ...
+
+
+@runtime_checkable
+class Reporting(Protocol):
+    """A provider that tells what it does not offer as it was written, and why."""
+
+    def reports(self) -> Sequence[tuple[str, str]]:
+        """What it is about, such as a file with a line, and what there is to say."""
         ...
 
 
@@ -217,6 +226,9 @@ class Catalog:
                 (source, prefix, None, invocable, _owner(source, invocable))
                 for invocable in self._invocables(source, source.provider, reports)
             ]
+            if isinstance(source.provider, Reporting):
+                said = _offered(source, source.provider.reports, reports)
+                reports += [Report(source.name, name, reason) for name, reason in said]
             resources += [(source.name, one) for one in _offered(source, source.provider.resources, reports)]
             prompts += [(source.name, prefix, one) for one in _offered(source, source.provider.prompts, reports)]
         entries = self._toolkits(classes, reports)
