@@ -32,7 +32,7 @@ from .redirects import MAX_REDIRECTS, REDIRECTS, following, guard_for, origin, r
 from .results import Received, ResultKind, failure, shaped
 from .secrecy import Secrets, credentials
 
-TIMEOUT = 60.0
+TIMEOUT = 120.0
 """Seconds for a request with everything that belongs to it: redirects, repetitions, the whole body."""
 RETRIES = 2
 MAX_BODY = 1024 * 1024
@@ -71,6 +71,16 @@ class HttpRequest:
         return self.method.upper() in IDEMPOTENT if self.idempotent is None else self.idempotent
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one request; what the exchange has where None."""
+
+    timeout: float | None = None
+    retries: int | None = None
+    max_redirects: int | None = None
+    max_body: int | None = None
+
+
 class Exchange:
     """A session with the servers of one source. `start` it and `close` it, or use it as it is for single requests.
 
@@ -105,11 +115,8 @@ class Exchange:
         pairs = tuple(headers.items()) if isinstance(headers, Mapping) else headers
         self._headers = _joined({"user-agent": "anykit"}, pairs)
         self._secrets = Secrets((*secrets, *credentials(self._headers.items())))
-        self._timeout = timeout
+        self._limits = _Bounds(timeout, retries, max_redirects, max_body)
         self._connect_timeout = connect_timeout
-        self._retries = retries
-        self._max_redirects = max_redirects
-        self._max_body = max_body
         self._tls = tls
         self._wires: dict[AddressGuard, Wire] | None = None
         self._closed = False
@@ -130,7 +137,12 @@ class Exchange:
             await wire.close()
 
     async def send(
-        self, request: HttpRequest, context: CapabilityContext, *, result: ResultKind = "auto"
+        self,
+        request: HttpRequest,
+        context: CapabilityContext,
+        *,
+        result: ResultKind = "auto",
+        limits: Limits | None = None,
     ) -> InvocableResult:
         """Send a request and give its answer as a result, whatever it is made of.
 
@@ -138,24 +150,27 @@ class Exchange:
         up, `InvalidInput` for what no request can hold, `Unavailable` where the server cannot be reached or the answer
         is lost; its `sent` says whether the request may have been carried out.
         """
-        received = await self.receive(request, context)
+        received = await self.receive(request, context, limits=limits)
         if not 200 <= received.status < 300:
             raise failure(received, retryable=request.repeatable)
         return shaped(received, result)
 
-    async def receive(self, request: HttpRequest, context: CapabilityContext) -> Received:
+    async def receive(
+        self, request: HttpRequest, context: CapabilityContext, *, limits: Limits | None = None
+    ) -> Received:
         """Send a request and give the answer, whatever its status. Raises as `send` does."""
         hop, secrets = self._first(request)
         loop = asyncio.get_running_loop()
         now = loop.time()
-        limit = now + self._timeout
+        bounds = self._limits if limits is None else self._limits.narrowed(limits)
+        limit = now + bounds.timeout
         if context.deadline is not None and context.deadline < limit:
             limit = context.deadline
         progress = _Progress()
         try:
             async with asyncio.timeout_at(limit):
                 async with self._connections() as wires:
-                    return await self._tries(hop, request.repeatable, secrets, wires, progress, limit)
+                    return await self._tries(hop, request.repeatable, _Call(secrets, wires, bounds, progress), limit)
         except (Unavailable, ExecutionFailed) as error:
             if secrets.are_in(error.message):  # the path of a URL may hold one
                 error.message = secrets.masked(error.message)
@@ -189,23 +204,15 @@ class Exchange:
             secrets = secrets.with_more(request.secrets)
         return Hop(request.method.upper(), url, headers, body, exact=True), secrets
 
-    async def _tries(
-        self,
-        hop: Hop,
-        repeatable: bool,
-        secrets: Secrets,
-        wires: dict[AddressGuard, Wire],
-        progress: _Progress,
-        limit: float,
-    ) -> Received:
+    async def _tries(self, hop: Hop, repeatable: bool, call: _Call, limit: float) -> Received:
         loop = asyncio.get_running_loop()
-        left = self._retries if repeatable else 0
+        left = call.bounds.retries if repeatable else 0
         pause = PAUSE
         while True:
             try:
-                received = await self._follow(hop, secrets, wires, progress)
+                received = await self._follow(hop, call)
             except Unavailable as error:
-                if progress.carried_out and not error.sent:
+                if call.progress.carried_out and not error.sent:
                     error.sent = True
                 if left <= 0 or isinstance(error, AddressRefused) or loop.time() + pause >= limit:
                     raise
@@ -221,44 +228,29 @@ class Exchange:
             pause *= 2
             await asyncio.sleep(wait)
 
-    async def _follow(
-        self, hop: Hop, secrets: Secrets, wires: dict[AddressGuard, Wire], progress: _Progress
-    ) -> Received:
+    async def _follow(self, hop: Hop, call: _Call) -> Received:
         """One try, with its redirects."""
         guard = self._guard
-        left = self._max_redirects
+        left = most = call.bounds.max_redirects
         while True:
-            wire = wires.get(guard) or await self._open(guard, wires)
-            progress.sent = False
-            async with wire.send(hop, progress.leaving) as answer:
+            wire = call.wires.get(guard) or await self._open(guard, call.wires)
+            call.progress.sent = False
+            async with wire.send(hop, call.progress.leaving) as answer:
                 status = answer.status
                 wanted = None
-                if status in REDIRECTS and self._max_redirects > 0:
-                    wanted = following(hop, status, answer.headers.get("location", ""), secrets)
+                if status in REDIRECTS and most > 0:
+                    wanted = following(hop, status, answer.headers.get("location", ""), call.secrets)
                 if wanted is None:
-                    return await self._read(hop, answer, secrets)
+                    return await _read(hop, answer, call)
             if left <= 0:
-                raise refused(hop, status, f"was redirected more than {self._max_redirects} times")
+                raise refused(hop, status, f"was redirected more than {most} times")
             left -= 1
             if wanted.method != hop.method:
-                progress.carried_out = True  # by the server that sent us on to see the outcome
+                call.progress.carried_out = True  # by the server that sent us on to see the outcome
             if origin(wanted.url) != origin(hop.url):
                 guard = await guard_for(hop, guard)
             guard.check_url(wanted.url)
             hop = wanted
-
-    async def _read(self, hop: Hop, answer: WireAnswer, secrets: Secrets) -> Received:
-        body = bytearray()
-        whole = True
-        if hop.method != "HEAD":
-            async for chunk in answer.chunks():
-                body += chunk
-                if len(body) > self._max_body:
-                    whole = False
-                    break
-        return Received(
-            hop.method, hop.url, answer.status, answer.headers, bytes(body[: self._max_body]), whole, secrets
-        )
 
     # connections
 
@@ -284,6 +276,32 @@ class Exchange:
         return wire
 
 
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    timeout: float
+    retries: int
+    max_redirects: int
+    max_body: int
+
+    def narrowed(self, by: Limits) -> _Bounds:
+        return _Bounds(
+            self.timeout if by.timeout is None else by.timeout,
+            self.retries if by.retries is None else by.retries,
+            self.max_redirects if by.max_redirects is None else by.max_redirects,
+            self.max_body if by.max_body is None else by.max_body,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What one `receive` carries along."""
+
+    secrets: Secrets
+    wires: dict[AddressGuard, Wire]
+    bounds: _Bounds
+    progress: _Progress
+
+
 class _Progress:
     """How far a request got."""
 
@@ -295,6 +313,18 @@ class _Progress:
 
     def leaving(self) -> None:
         self.sent = True
+
+
+async def _read(hop: Hop, answer: WireAnswer, call: _Call) -> Received:
+    most = call.bounds.max_body
+    body = bytearray()
+    if hop.method != "HEAD":
+        async for chunk in answer.chunks():
+            body += chunk
+            if len(body) > most:
+                break
+    whole = len(body) <= most
+    return Received(hop.method, hop.url, answer.status, answer.headers, bytes(body[:most]), whole, call.secrets)
 
 
 async def _close_all(wires: dict[AddressGuard, Wire]) -> None:

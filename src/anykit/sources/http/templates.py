@@ -63,11 +63,7 @@ def template(text: str) -> Template:
     for literal in pieces[::2]:
         if "{" in literal or "}" in literal:
             raise TemplateError(f"{_shown(text)}: a brace stands alone; write {{name}}, and %7B or %7D for a plain one")
-    for name in pieces[1::2]:
-        if not _NAME.fullmatch(name):
-            raise TemplateError(
-                f"{_shown(text)}: {{{name}}} is no placeholder; write {{name}} with letters, digits, '_', '-' and '.'"
-            )
+    _check_names(text)
     return Template(tuple(pieces))
 
 
@@ -96,6 +92,7 @@ def url_template(text: str) -> UrlTemplate:
 
     What the operator wrote stays as it is; only what no URL can hold (spaces, non-ASCII characters) is percent-encoded.
     """
+    _check_names(text)
     found = re.fullmatch(r"([A-Za-z][A-Za-z0-9+.-]*://[^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", text, re.DOTALL)
     if found is None:
         if re.match(r"[^/?#]*\{", text) and "://" not in text.partition("{")[0]:
@@ -174,6 +171,14 @@ def body_text(value: Json, name: str) -> str:
     if value is None:
         return ""
     return to_json(cast(Json, value)) if isinstance(value, dict | list) else scalar_text(value, name)
+
+
+def _check_names(text: str) -> None:
+    for name in _PLACEHOLDER.findall(text):
+        if not _NAME.fullmatch(name):
+            raise TemplateError(
+                f"{_shown(text)}: {{{name[:100]}}} is no placeholder; write {{name}} with letters, digits, '_', '-' and '.'"
+            )
 
 
 def _given(values: Mapping[str, Json], name: str) -> Json:
