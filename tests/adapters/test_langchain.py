@@ -116,3 +116,15 @@ def test_cancelling_the_agent_cancels_the_tool(found: dict[str, Any]) -> None:
 
 def test_the_bench_of_scripts_works_with_both_kinds_of_call(found: dict[str, Any]) -> None:
     assert found["of_a_script"] == ["2", "4"]
+
+
+def test_b008_a_schema_with_alternatives_at_its_root_is_handed_on_without_and_still_held_against_calls(
+    found: dict[str, Any],
+) -> None:
+    """langchain-ai/langchain#39271: providers answer 400 for such a root; one parameter has a name that they refuse."""
+    either = found["either"]
+    assert {"anyOf", "oneOf", "allOf"} & set(either["root"]) == set()
+    assert either["alias"].isidentifier()
+    right, wrong = either["told"]
+    assert right == '{"per cent": 5, "zip": "1"}'
+    assert "city" in wrong

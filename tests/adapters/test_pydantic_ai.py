@@ -115,3 +115,15 @@ def test_cancelling_the_run_cancels_the_tool(found: dict[str, Any]) -> None:
 def test_runs_in_a_thread_and_in_a_script_reach_the_loop_of_the_bench(found: dict[str, Any]) -> None:
     assert found["in_thread"] == [returned(42)]
     assert found["of_a_script"] == [returned(2)]
+
+
+def test_b008_a_schema_with_alternatives_at_its_root_is_handed_on_without_and_still_held_against_calls(
+    found: dict[str, Any],
+) -> None:
+    """langchain-ai/langchain#39271: providers answer 400 for such a root; one parameter has a name that they refuse."""
+    either = found["either"]
+    assert {"anyOf", "oneOf", "allOf"} & set(either["root"]) == set()
+    assert either["alias"].isidentifier()
+    right, wrong = either["told"]
+    assert right == '{"per cent": 5, "zip": "1"}'
+    assert "city" in wrong

@@ -20,7 +20,7 @@ from anykit.tools import Tool, ToolResult
 
 from .calls import Bench, Calls, imported
 from .pieces import Media, pieces_of, plain
-from .schemas import arguments_schema
+from .schemas import Arguments
 
 EXTRA = "langchain"
 
@@ -46,6 +46,7 @@ def langchain_tools(
 
 def _made(made: Any, calls: Calls, tool: Tool, handle_errors: bool) -> Any:
     runnables = imported("langchain_core.runnables", EXTRA)
+    taken = Arguments.of(tool.input_schema)
 
     def thread() -> str | None:
         configurable: Any = runnables.ensure_config().get("configurable")
@@ -53,11 +54,11 @@ def _made(made: Any, calls: Calls, tool: Tool, handle_errors: bool) -> Any:
         return None if given is None else str(given)
 
     async def coroutine(arguments: JsonObject | None = None, /, **named: Any) -> tuple[Any, JsonObject]:
-        result = await calls.run(tool, named if arguments is None else arguments, session_id=thread())
+        result = await calls.run(tool, taken.back(named if arguments is None else arguments), session_id=thread())
         return _answer(result)
 
     def func(arguments: JsonObject | None = None, /, **named: Any) -> tuple[Any, JsonObject]:
-        result = calls.run_blocking(tool, named if arguments is None else arguments, session_id=thread())
+        result = calls.run_blocking(tool, taken.back(named if arguments is None else arguments), session_id=thread())
         return _answer(result)
 
     spec = tool.spec
@@ -65,7 +66,7 @@ def _made(made: Any, calls: Calls, tool: Tool, handle_errors: bool) -> Any:
     return made(
         name=tool.name,
         description=tool.description,
-        args_schema=arguments_schema(tool.input_schema),
+        args_schema=taken.schema,
         coroutine=coroutine,
         func=func,
         response_format="content_and_artifact",

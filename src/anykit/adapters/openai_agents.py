@@ -19,7 +19,7 @@ from anykit.tools import Tool, ToolResult
 
 from .calls import Bench, Calls, imported
 from .pieces import Media, pieces_of
-from .schemas import arguments_schema
+from .schemas import Arguments
 
 EXTRA = "openai-agents"
 
@@ -51,33 +51,24 @@ def function_tools(
 
 
 def _made(agents: Any, calls: Calls, tool: Tool, needs_approval: Approval) -> Any:
+    taken = Arguments.of(tool.input_schema)
+
     async def on_invoke_tool(context: Any, arguments: str) -> Any:
         try:
             given: object = json.loads(arguments) if arguments.strip() else {}
         except (ValueError, RecursionError) as error:
             return f"the arguments for {tool.name} are not JSON: {error}"
-        result = await calls.run(tool, cast(JsonObject, given))
+        result = await calls.run(tool, taken.back(cast(JsonObject, given)))
         return _output(agents, result)
 
-    schema = arguments_schema(tool.input_schema)
     return agents.FunctionTool(
         name=tool.name,
         description=tool.description,
-        params_json_schema=schema,
+        params_json_schema=taken.schema,
         on_invoke_tool=on_invoke_tool,
-        strict_json_schema=_is_strict(schema),
+        strict_json_schema=taken.is_strict,
         needs_approval=needs_approval,
     )
-
-
-def _is_strict(schema: JsonObject) -> bool:
-    """Whether the SDK would change nothing to make it strict: then nothing is lost by it."""
-    strict = imported("agents.strict_schema", EXTRA)
-    wanted: JsonObject = schema if schema["properties"] else {**schema, "required": []}
-    try:
-        return strict.ensure_strict_json_schema(arguments_schema(schema)) == wanted
-    except Exception:  # it refuses in several ways, each of which means no
-        return False
 
 
 def _output(agents: Any, result: ToolResult) -> Any:

@@ -22,7 +22,7 @@ from anykit.tools import Tool, ToolResult, to_json, tool_result
 
 from .calls import Answering, Bench, Calls, Threaded, imported
 from .pieces import Media, pieces_of, plain
-from .schemas import arguments_schema
+from .schemas import Arguments
 
 EXTRA = "pydantic-ai"
 KEY = "anykit_suspension"
@@ -90,7 +90,7 @@ def _toolset_class() -> Any:
             self._needs_approval = needs_approval
             self._max_retries = max_retries
             self._deferring = deferring
-            self._tools: dict[str, Tool] = {}
+            self._tools: dict[str, tuple[Tool, Arguments]] = {}
             self._asked: dict[str, tuple[str, dict[str, Any]]] = {}
             """Calls that wait for an approval: by pydantic-ai's id of the call the question's, and the arguments."""
 
@@ -102,7 +102,7 @@ def _toolset_class() -> Any:
         async def get_tools(self, ctx: Any) -> dict[str, Any]:
             """See `AbstractToolset`: what can be called now."""
             tools = [one for one in self._calls.bench.tools() if self._select is None or self._select(one)]
-            self._tools.update((one.name, one) for one in tools)
+            self._tools.update((one.name, (one, self._arguments(one))) for one in tools)
             retries = ctx.max_retries if self._max_retries is None else self._max_retries
             return {
                 one.name: toolset_tool(
@@ -111,6 +111,13 @@ def _toolset_class() -> Any:
                 for one in tools
             }
 
+        def _arguments(self, tool: Tool) -> Arguments:
+            """Converted once for each definition of the tool."""
+            known = self._tools.get(tool.name)
+            if known is not None and known[0].input_schema is tool.input_schema:
+                return known[1]
+            return Arguments.of(tool.input_schema)
+
         def _definition(self, tool: Tool) -> Any:
             spec = tool.spec
             hints = {} if spec.annotations is None else spec.annotations.model_dump(exclude_none=True)
@@ -118,7 +125,7 @@ def _toolset_class() -> Any:
             return definition(
                 name=tool.name,
                 description=tool.description,
-                parameters_json_schema=arguments_schema(tool.input_schema),
+                parameters_json_schema=self._tools[tool.name][1].schema,
                 return_schema=spec.output_schema,
                 kind="unapproved" if asks else "function",
                 metadata={
@@ -142,8 +149,8 @@ def _toolset_class() -> Any:
                 result = await self._answer(self._calls.bench, asked)
             else:
                 result = await self._calls.run(
-                    known,
-                    tool_args,
+                    known[0],
+                    known[1].back(tool_args),
                     session_id=getattr(ctx, "conversation_id", None),
                     turn_id=getattr(ctx, "run_id", None),
                 )

@@ -102,6 +102,12 @@ async def main() -> dict[str, Any]:
             (asked,) = bench.suspensions()
             return {**told, "id": asked.id, "then": (await bench.answer(asked.id, data="Rex")).output}
 
+        async def either() -> Any:
+            (tool,) = langchain_tools(bench, select=lambda tool: tool.name == "either")
+            (alias,) = set(tool.args) - {"city", "zip"}
+            told = [await agent_calls("either", given) for given in ({"zip": "1", alias: 5}, {})]
+            return {"root": sorted(tool.args_schema), "alias": alias, "told": [one["content"] for one in told]}
+
         async def sum_up() -> Any:
             return await agent_calls("add", {"a": 2, "b": 3})
 
@@ -134,7 +140,7 @@ async def main() -> dict[str, Any]:
 
         scenarios = [
             *(listed, raised, in_thread, on_the_loop, cancelled, answered, sum_up, misfit, keywords, nothing, person),
-            *(picture, boom, broken, thread, session),
+            *(picture, boom, broken, thread, session, either),
         ]
         return await results({one.__name__: one for one in scenarios})
 

@@ -113,6 +113,12 @@ async def main() -> dict[str, Any]:
 
             return outputs(await asyncio.to_thread(work))
 
+        async def either() -> Any:
+            (tool,) = function_tools(bench, select=lambda tool: tool.name == "either")
+            (alias,) = set(tool.params_json_schema["properties"]) - {"city", "zip"}
+            found = await calls(("either", json.dumps({"zip": "1", alias: 5})), ("either", "{}"))
+            return {"root": sorted(tool.params_json_schema), "alias": alias, "told": found["told"]}
+
         async def sum_up() -> Any:
             return await calls(("add", '{"a": 2, "b": 3}'))
 
@@ -144,7 +150,7 @@ async def main() -> dict[str, Any]:
 
         scenarios = [
             *(listed, approved, asked, cancelled, in_thread, sum_up, misfit, keywords, nothing, person, picture, boom),
-            *(broken, session),
+            *(broken, session, either),
         ]
         return await results({one.__name__: one for one in scenarios})
 

@@ -175,6 +175,20 @@ async def main() -> dict[str, Any]:
             agent = Agent(scripted(("add", {"a": 20, "b": 22})), toolsets=[toolset(bench)])
             return told((await asyncio.to_thread(agent.run_sync, "go")).all_messages())
 
+        async def either() -> Any:
+            tools = toolset(bench, select=lambda tool: tool.name == "either")
+            model = TestModel(call_tools=[])
+            await Agent(model, toolsets=[tools]).run("go")
+            assert model.last_model_request_parameters is not None
+            (given,) = model.last_model_request_parameters.function_tools
+            (alias,) = set(given.parameters_json_schema["properties"]) - {"city", "zip"}
+            found = await calls(("either", {"zip": "1", alias: 5}), ("either", {}))
+            return {
+                "root": sorted(given.parameters_json_schema),
+                "alias": alias,
+                "told": [one["content"] for one in found["told"]],
+            }
+
         async def sum_up() -> Any:
             return await calls(("add", {"a": 2, "b": 3}))
 
@@ -205,7 +219,7 @@ async def main() -> dict[str, Any]:
 
         scenarios = [
             *(listed, test_model, live, misfit, misfit_twice, approved, asked_in_text, asked_outside, cancelled),
-            *(in_thread, sum_up, keywords, nothing, person, picture, boom, broken, conversation, session),
+            *(in_thread, sum_up, keywords, nothing, person, picture, boom, broken, conversation, session, either),
         ]
         return await results({one.__name__: one for one in scenarios})
 

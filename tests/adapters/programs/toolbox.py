@@ -10,7 +10,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from anykit import CapabilityContext, ToolError, tool
-from anykit.capabilities import BlobPart, ImagePart, Question, TextPart
+from anykit.capabilities import (
+    BlobPart,
+    ImagePart,
+    InvocableRequest,
+    InvocableResult,
+    InvocableSpec,
+    Question,
+    TextPart,
+)
 
 PIXEL = b"\x89PNG\r\n\x1a\n-not-really"
 STARTED = asyncio.Event()
@@ -92,7 +100,24 @@ async def forever() -> str:
     return "?"
 
 
-ALL = (add, keywords, nothing, person, picture, boom, broken, pay, name_it, whoami, forever)
+class Either:
+    """Takes a city or a zip, which no provider lets its schema say at the root; and a name that Anthropic refuses."""
+
+    spec = InvocableSpec(
+        name="either",
+        description="Finds a place.",
+        input_schema={
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "zip": {"type": "string"}, "per cent": {"type": "integer"}},
+            "anyOf": [{"required": ["city"]}, {"required": ["zip"]}],
+        },
+    )
+
+    async def invoke(self, request: InvocableRequest, context: CapabilityContext) -> InvocableResult:
+        return InvocableResult(text=json.dumps(request.input, sort_keys=True))
+
+
+ALL = (add, keywords, nothing, person, picture, boom, broken, pay, name_it, whoami, forever, Either())
 
 Scenario = Callable[[], Awaitable[Any]]
 
