@@ -15,6 +15,7 @@ from collections.abc import Coroutine, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from .adapters import Exported, Provider
 from .app import SourceView
 from .app import Workbench as AsyncWorkbench
 from .capabilities import (
@@ -138,10 +139,35 @@ class Workbench:
         return self._await(self._bench.call(name, arguments, timeout=timeout, idempotency_key=idempotency_key))
 
     def execute(
-        self, name: str, arguments: Any, *, timeout: float | None = None, idempotency_key: str | None = None
+        self,
+        name: str | object,
+        arguments: Any = None,
+        *,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
     ) -> ToolResult:
-        """A model provider's tool call as it comes: `arguments` an object or a string of JSON."""
+        """A model provider's tool call as it comes: name and arguments, or the call itself."""
         return self._await(self._bench.execute(name, arguments, timeout=timeout, idempotency_key=idempotency_key))
+
+    def to_openai(self, **options: Any) -> list[JsonObject]:
+        """The tools for OpenAI's chat completions; parameters as `anykit.Workbench.to_openai`."""
+        return self._look(lambda: self._bench.to_openai(**options))
+
+    def to_openai_responses(self, **options: Any) -> list[JsonObject]:
+        """The tools for OpenAI's responses."""
+        return self._look(lambda: self._bench.to_openai_responses(**options))
+
+    def to_anthropic(self, **options: Any) -> list[JsonObject]:
+        """The tools for Anthropic's messages."""
+        return self._look(lambda: self._bench.to_anthropic(**options))
+
+    def to_gemini(self, **options: Any) -> list[JsonObject]:
+        """The tools for Gemini."""
+        return self._look(lambda: self._bench.to_gemini(**options))
+
+    def exported(self, provider: Provider, **options: Any) -> Exported:
+        """The tools for any of them, with what their schemas could not say."""
+        return self._look(lambda: self._bench.exported(provider, **options))
 
     def suspensions(self) -> list[Suspension]:
         """The questions that wait for an answer."""

@@ -7,12 +7,14 @@ import contextlib
 import hashlib
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
+from anykit.adapters import Exported, Exports, Provider, Strictness, shaped_messages
+from anykit.adapters.tool_calls import Intake, call_of, read_arguments
 from anykit.capabilities import (
     CapabilityContext,
     CapabilityError,
@@ -45,6 +47,7 @@ from anykit.runtime import (
     WaitFor,
     state_of,
 )
+from anykit.schema import SchemaError
 from anykit.sources import FunctionSource
 from anykit.sources.skills import Library
 from anykit.stores import (
@@ -162,6 +165,8 @@ class Workbench:
         """Asks the models of A2E agents on behalf of MCP servers, where the configuration allows it."""
         self.problems: dict[str, str] = {}
         """Toolkits whose configuration could not be applied at start, with why."""
+        self._exports = Exports()
+        self._intakes: dict[str, tuple[object, Intake]] = {}
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -407,8 +412,6 @@ class Workbench:
         In the given order, resources first, in the shape of `format` (`openai`, `anthropic`, `gemini`); at most `limit`
         bytes of content in all, and what was cut says so. Raises `CapabilityError` for what cannot be read or filled in.
         """
-        from anykit.adapters import shaped_messages  # noqa: PLC0415 - only those who talk to a model need it
-
         messages: list[PromptMessage] = []
         for uri in resources:
             contents = await self.read(uri)
@@ -445,15 +448,72 @@ class Workbench:
 
     async def execute(
         self,
-        name: str,
-        arguments: Any,
+        name: str | object,
+        arguments: Any = None,
         *,
         timeout: float | None = None,
         idempotency_key: str | None = None,
         context: CapabilityContext | None = None,
     ) -> ToolResult:
-        """A model provider's tool call as it comes: `arguments` an object or a string of JSON."""
-        return await self._mine.execute(name, arguments, _options(timeout, idempotency_key, context))
+        """A model provider's tool call as it comes: a name, and arguments as an object or a string of JSON.
+
+        Or the call itself, as the SDKs of OpenAI, Anthropic and Google give it (an object or a dict). None for a parameter
+        that may be left out and takes no null is taken as not given; parameters that an export had to call otherwise are
+        called by their own names again. Raises `TypeError` for what is no tool call.
+        """
+        if not isinstance(name, str):
+            name, arguments = call_of(name)
+        given = read_arguments(arguments)
+        if (intake := self._intake(name)) is not None:
+            given = intake.take(given)
+        return await self._mine.execute(name, given, _options(timeout, idempotency_key, context))
+
+    def _intake(self, name: str) -> Intake | None:
+        """What a tool's schema says of a provider's arguments; made once for a definition."""
+        entry = self.catalog.snapshot.tools.get(name)
+        if entry is None:
+            return None
+        spec = entry.tool.spec
+        known = self._intakes.get(name)
+        if known is None or known[0] is not spec:
+            try:
+                known = (spec, Intake(spec.input_schema, entry.tool.validator))
+            except SchemaError:
+                return None
+            self._intakes[name] = known
+        return known[1]
+
+    # tools for model providers
+
+    def to_openai(self, *, strict: Strictness = False, tools: str | Iterable[str] | None = None) -> list[JsonObject]:
+        """The tools for OpenAI's chat completions: `[{"type": "function", "function": {...}}]`.
+
+        `strict=True` is for tools whose schemas its strict subset can say: raises `StrictRefused`, which names every tool,
+        place and keyword in the way; `strict="auto"` makes those strict that can be. `tools` are names or patterns
+        (`crm_*`) of those that are wanted. The list is yours to change.
+        """
+        return self.exported("openai", strict=strict, tools=tools).tools
+
+    def to_openai_responses(
+        self, *, strict: Strictness = False, tools: str | Iterable[str] | None = None
+    ) -> list[JsonObject]:
+        """The same for OpenAI's responses: `[{"type": "function", "name": ...}]`."""
+        return self.exported("openai-responses", strict=strict, tools=tools).tools
+
+    def to_anthropic(self, *, strict: Strictness = False, tools: str | Iterable[str] | None = None) -> list[JsonObject]:
+        """The same for Anthropic's messages: `[{"name", "description", "input_schema"}]`."""
+        return self.exported("anthropic", strict=strict, tools=tools).tools
+
+    def to_gemini(self, *, tools: str | Iterable[str] | None = None) -> list[JsonObject]:
+        """The same for Gemini: `[{"functionDeclarations": [...]}]`, as its REST API and `google-genai` take it."""
+        return self.exported("gemini", tools=tools).tools
+
+    def exported(
+        self, provider: Provider, *, strict: Strictness = False, tools: str | Iterable[str] | None = None
+    ) -> Exported:
+        """The same for any of them, with what their schemas could not say (`losses`) and what to know (`remarks`)."""
+        specs = [entry.tool.spec for entry in self._mine.entries()]
+        return self._exports.export(specs, provider, strict=strict, tools=tools)
 
     def suspensions(self) -> list[Suspension]:
         """The questions that wait for an answer."""

@@ -3,9 +3,9 @@
 from .anthropic import for_anthropic_strict
 from .gemini import for_gemini
 from .losses import Conversion, Loss, NotStrict, Refusal
-from .names import ANTHROPIC, GEMINI, aliases_of, refused_names
+from .names import ANTHROPIC, GEMINI, refused_names
 from .openai import for_openai_strict
-from .plain import for_anthropic, for_openai
+from .plain import for_anthropic, for_openai, parameter_aliases
 
 __all__ = [
     "ANTHROPIC",
@@ -14,11 +14,11 @@ __all__ = [
     "Loss",
     "NotStrict",
     "Refusal",
-    "aliases_of",
     "for_anthropic",
     "for_anthropic_strict",
     "for_gemini",
     "for_openai",
     "for_openai_strict",
+    "parameter_aliases",
     "refused_names",
 ]

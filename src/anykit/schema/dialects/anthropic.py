@@ -15,9 +15,8 @@ from anykit.schema.documents import Node, subschemas
 from anykit.schema.pointers import Tokens
 
 from .losses import Conversion
-from .names import ANTHROPIC, aliases_of
-from .nodes import definition_named, named
-from .plain import renamed
+from .nodes import definition_named
+from .plain import for_anthropic, renamed
 from .strict import Strict
 
 FORMATS: Final = frozenset(
@@ -29,10 +28,8 @@ _REFUSED: Final = frozenset(("patternProperties", "prefixItems"))
 def for_anthropic_strict(schema: JsonObject) -> Conversion:
     """For Anthropic with `strict: true`. Raises `NotStrict` where that would mean something else."""
     made = _Anthropic(schema).convert()
-    names = named(made.schema, "properties")
-    aliases = {name: alias for name, alias in aliases_of(names).items() if not ANTHROPIC.fullmatch(name)}
-    root, back = renamed(made.schema, aliases)
-    return Conversion(root, made.losses, back)
+    root, aliases = renamed(made.schema, {name: alias for alias, name in for_anthropic(schema).aliases.items()})
+    return Conversion(root, made.losses, aliases)
 
 
 class _Anthropic(Strict):

@@ -22,7 +22,6 @@ from anykit.schema.pointers import Tokens
 from .losses import Conversion, Ledger, described
 from .merging import Merger
 from .modern import modern
-from .names import aliases_of
 from .nodes import (
     ANNOTATIONS,
     KEYWORDS_OF,
@@ -37,7 +36,7 @@ from .nodes import (
     type_of_value,
     types_of,
 )
-from .plain import renamed
+from .plain import aliases_at, renamed
 from .unions import UNIONS, are_exclusive, rooted
 
 MAX_NODES: Final = 2000
@@ -75,8 +74,8 @@ def for_gemini(schema: JsonObject) -> Conversion:
     ledger = Ledger(read.places)
     merger = Merger(read.defs)
     writing = _Writing(merger, ledger)
-    root = writing.object_of(rooted(read.root, merger, ledger), (), ())
-    made, aliases = renamed(root, aliases_of(named(root, "properties")))
+    root = rooted(read.root, merger, ledger)
+    made, aliases = renamed(writing.object_of(root, (), ()), aliases_at(root))
     if aliases:
         made["propertyOrdering"] = list(named(made, "properties"))
     return Conversion(made, tuple(ledger.losses), aliases)

@@ -26,8 +26,13 @@ def for_openai(schema: JsonObject) -> Conversion:
 def for_anthropic(schema: JsonObject) -> Conversion:
     """For Anthropic: an object at the root, no alternatives there, parameters by names that it takes."""
     read, root, ledger = _opened(schema)
-    root, aliases = renamed(root, {name: alias for name, alias in _aliases(root).items() if not _is_taken(name)})
+    root, aliases = renamed(root, {name: alias for name, alias in aliases_at(root).items() if not _is_taken(name)})
     return Conversion(_whole(read, root, read.defs), tuple(ledger.losses), aliases)
+
+
+def parameter_aliases(schema: JsonObject) -> dict[str, str]:
+    """What parameters may be called in some provider's export: alias -> the tool's own name. Raises `SchemaError`."""
+    return {alias: name for name, alias in aliases_at(_opened(schema)[1]).items()}
 
 
 def _opened(schema: JsonObject) -> tuple[Modern, JsonObject, Ledger]:
@@ -36,8 +41,9 @@ def _opened(schema: JsonObject) -> tuple[Modern, JsonObject, Ledger]:
     return read, rooted(read.root, Merger(read.defs), ledger), ledger
 
 
-def _aliases(root: JsonObject) -> dict[str, str]:
-    return aliases_of(named(root, "properties"))
+def aliases_at(root: JsonObject) -> dict[str, str]:
+    """The aliases of a root's parameters: name -> alias, the same for every provider."""
+    return aliases_of(dict.fromkeys([*named(root, "properties"), *strings(root, "required")]))
 
 
 def _is_taken(name: str) -> bool:
