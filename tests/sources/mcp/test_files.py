@@ -276,8 +276,8 @@ def test_what_is_wrong_with_an_entry_is_said_with_its_place(entry: Any, fault: s
 
 
 def test_keys_that_mean_nothing_are_told() -> None:
-    found = read({"command": "a", "sandbox": {}, "gallery": True, "description": "d", "required": True})
-    assert found.ignored == ("sandbox", "gallery")
+    found = read({"command": "a", "colour": {}, "gallery": True, "description": "d", "required": True})
+    assert found.ignored == ("colour", "gallery")
     assert (found.description, found.required) == ("d", True)
 
 

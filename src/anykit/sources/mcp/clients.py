@@ -198,15 +198,29 @@ def is_transform(value: Any) -> bool:
     )
 
 
-def base_of(client: Client, file: Path, project: Path, home: Path) -> Path:
-    """Where the relative paths of a client's file start: its project, or for a person's own file where work is done."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where things start from, for one file."""
+
+    folder: Path
+    """Relative paths, and `${workspaceFolder}`."""
+    start: Path | None = None
+    """Programs without a `cwd`; None where the file is not a project's."""
+
+
+def place_of(client: Client, file: Path, project: Path, home: Path) -> Place:
+    """Where the paths of a client's file start: in its project, or for a person's own file where work is done."""
     folder = file.parent
-    if client.dotted and folder.name.startswith("."):
-        return project if folder.parent == home else folder.parent
     if client is KIRO and folder.name == "settings":
-        return project if folder.parent.parent == home else folder.parent.parent
-    if client is OPENCODE and folder.name == ".opencode":
-        return folder.parent
-    if client is CLAUDE_CODE and (folder == home or folder.name == ".claude"):
-        return project
-    return folder
+        folder = folder.parent
+    if folder.name.startswith(".") and (client.dotted or client in (KIRO, OPENCODE)):
+        root = folder.parent
+        is_own = root == home and client is not OPENCODE
+        return Place(project) if is_own else Place(root, root if client.in_project else None)
+    if client is CLAUDE_CODE:
+        return Place(folder, folder) if file.name == ".mcp.json" else Place(project)
+    if client is OPENCODE and folder.name != "opencode":
+        return Place(folder, folder)
+    if client is PLUGIN:
+        return Place(folder, folder)
+    return Place(project if client in (VS_CODE, ZED) and client_at(file) is client else folder)

@@ -37,7 +37,8 @@ _KNOWN: Final = frozenset(
         *("requestTimeout", "request_timeout_ms", "includeTools", "enabled_tools", "available_tools", "excludeTools"),
         *("disabled_tools", "disabledTools", "tools", "include_tags", "exclude_tags", "description", "protocolEra"),
         *("era", "name", "display_name", "title", "kind", "icon", "autoApprove", "alwaysAllow", "trust"),
-        *("default_tools_approval_mode", "inputs", "source"),
+        *("default_tools_approval_mode", "inputs", "source", "keep_alive", "settings", "bundled", "dev", "sandbox"),
+        *("sandboxEnabled", "watchPaths", "alwaysLoad"),
     )
 )
 _MODES: Final = {"approve": "allow", "prompt": "ask", "auto": "auto"}
@@ -115,6 +116,8 @@ class Reading:
     inputs: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     filled: bool = False
     """Whether placeholders were filled in already."""
+    start: Path | None = None
+    """The folder of a program without a `cwd`; ours, where None."""
 
     def entry(self, name: str, value: Json, gate: Gate | None = None) -> Entry:
         """Read one. Never raises."""
@@ -215,6 +218,7 @@ class EntryReader:
         self._client = reading.client
         self._around = reading.around
         self._where = reading.where
+        self._start = reading.start
         self._values = values
 
     def disabled(self) -> str:
@@ -308,8 +312,8 @@ class EntryReader:
         if given.get("cwd") is not None:
             written = self._text(given["cwd"], "cwd")
             parts.cwd = written if written.startswith("${") else str(self._around.folder / Path(written).expanduser())
-        elif self._client.in_project or self._client is PLUGIN:
-            parts.cwd = str(self._around.folder)
+        elif self._start is not None:
+            parts.cwd = str(self._start)
         if self._client is PLUGIN and parts.argv[0].startswith("./"):
             parts.argv[0] = str(self._around.folder / parts.argv[0])
 

@@ -19,7 +19,7 @@ from anykit.capabilities import Json, JsonObject
 from anykit.sources.documents import Unreadable, document_of, read_text
 from anykit.transports import Command
 
-from .clients import ANYKIT, CLAUDE_CODE, PLUGIN, UNKNOWN, Client, base_of, client_at, client_of
+from .clients import ANYKIT, CLAUDE_CODE, PLUGIN, UNKNOWN, Client, client_at, client_of, place_of
 from .entries import Entry, Reading
 from .gates import Gates, gates_of, project_of
 from .inputs import inputs_of
@@ -88,15 +88,17 @@ def read_server_file(path: str | os.PathLike[str], around: Surroundings | None =
     if servers is None:
         raise Misfit(f"{file}: no servers in it; expected an object under `mcpServers` (or `servers`, `mcp`)")
     client = client_of(file.absolute(), data, servers)
-    base = base_of(client, file.absolute(), around.project, around.home)
-    around = replace(around, folder=base if client not in (UNKNOWN, ANYKIT) else around.folder)
+    place = place_of(client, file.absolute(), around.project, around.home)
+    if client not in (UNKNOWN, ANYKIT):
+        around = replace(around, folder=place.folder)
     if client is PLUGIN and not around.names:
-        around = replace(around, names={"PLUGIN_ROOT": str(base), "PLUGIN_DATA": str(base / ".data")})
+        names = {"PLUGIN_ROOT": str(place.folder), "PLUGIN_DATA": str(place.folder / ".data")}
+        around = replace(around, names=names)
     definitions = [Definition(str(name), value) for name, value in servers.items() if name not in NO_SERVERS]
     if client is CLAUDE_CODE:
         definitions = _with_local(definitions, data, around)
     gates = gates_of(client, file.absolute(), data, around)
-    reading = Reading(around, client, where=str(file), inputs=inputs_of(data))
+    reading = Reading(around, client, where=str(file), inputs=inputs_of(data), start=place.start)
     return _read(file, definitions, reading, gates)
 
 
