@@ -122,6 +122,14 @@ class OffersConfig(_Table):
     roots: list[str] | None = Field(default=None, description="Folders that they are told to work in.")
 
 
+class LockConfig(_Table):
+    """What `anykit.lock` is for."""
+
+    enforce: bool = Field(
+        default=False, description="Offer only tools that are as they were when `anykit lock` pinned them."
+    )
+
+
 class EnvironmentConfig(_Table):
     """What differs in one environment, chosen by `--env` or `ANYKIT_ENV`."""
 
@@ -144,6 +152,7 @@ class AppConfig(_Table):
     limits: LimitsConfig = Field(default_factory=LimitsConfig, description="What one host takes on.")
     a2e: A2EConfig = Field(default_factory=A2EConfig, description="The A2E face.")
     offers: OffersConfig = Field(default_factory=OffersConfig, description="What MCP servers may ask us for.")
+    lock: LockConfig = Field(default_factory=LockConfig, description="What `anykit.lock` is for.")
     env: dict[str, EnvironmentConfig] = Field(default={}, description="Environments, by name.")
 
     path: Path | None = Field(default=None, exclude=True, repr=False, json_schema_extra={"internal": True})
@@ -280,6 +289,7 @@ def _table_at(loc: list[str]) -> type[BaseModel] | None:
         ("limits",): LimitsConfig,
         ("a2e",): A2EConfig,
         ("offers",): OffersConfig,
+        ("lock",): LockConfig,
         ("toolkits", "*"): ToolkitConfig,
         ("sources", "*"): SourceConfig,
         ("a2e", "plugins", "*"): PluginConfig,
