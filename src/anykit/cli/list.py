@@ -55,7 +55,7 @@ async def _list(invocation: Invocation, noun: str | None, sources: tuple[str, ..
     else:
         _print_all(invocation, found)
     if noun != "sources" and known and all(source.state != "ready" for source in known if source.state != "disabled"):
-        raise _nothing_there(known)
+        raise nothing_there(known)
     return Exit.OK
 
 
@@ -73,7 +73,8 @@ async def _rows(place: Place, noun: str) -> Sequence[Row]:
             return await place.sources()
 
 
-def _nothing_there(sources: Sequence[SourceRow]) -> CommandError:
+def nothing_there(sources: Sequence[SourceRow]) -> CommandError:
+    """How a verb ends where no source is ready."""
     wanted = [source for source in sources if source.state != "disabled"]
     if not wanted:
         return CommandError("every source is switched off", code="no_source", exit=Exit.USAGE)
