@@ -83,6 +83,8 @@ from .mcp import AgentModels, McpMessages
 from .outcomes import Refusal, refusal_of
 from .plugged import Plugged, PluggedToolkit, PluginTool
 from .plugins import CURRENT_CALL
+from .skill import CAPABILITY as SKILL
+from .skill import SkillMessages
 
 log = logging.getLogger("anykit.a2e")
 
@@ -132,6 +134,7 @@ class Connection:
         plugged: The session's plugins; None where the host has none.
         mcp: Answers what is asked of MCP servers; None where there is nothing to look at.
         models: Has the agent's model answer what they ask.
+        skills: Answers what is asked of skills; None where there is nothing to look at.
     """
 
     def __init__(
@@ -145,6 +148,7 @@ class Connection:
         plugged: Callable[[Connection], Plugged | None] = lambda connection: None,
         mcp: Callable[[Connection], McpMessages | None] = lambda connection: None,
         models: AgentModels | None = None,
+        skills: Callable[[Connection], SkillMessages | None] = lambda connection: None,
     ) -> None:
         self.wire = wire
         self._new_id = new_id
@@ -154,6 +158,7 @@ class Connection:
         self._plugged = plugged(self)
         self._mcp = mcp(self)
         self._models = models
+        self._skills = skills(self)
         self._session: Session | None = None
         self._unsubscribe: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -357,6 +362,9 @@ class Connection:
                 pass
         if self._mcp is not None and request.capability == MCP and not await self._is_plugged(request):
             return await self._mcp.answer(message)
+        if request.capability == SKILL and self._skills is not None and self._skills.offered:
+            if not await self._is_plugged(request):
+                return await self._skills.answer(request)
         if self._plugged is None or request.capability in ("tools", "toolkits"):
             raise Refusal("invalid_message", f"{request.kind.name} is not served here")
         if "id" in type(message).model_fields:
@@ -438,7 +446,7 @@ class Connection:
                     timeout=request.timeout,
                     call_id=request.req_id,
                     metadata={"correlation_id": message.correlation_id} if message.correlation_id else {},
-                    emit=lambda event: self._tell(request.req_id, event),
+                    emit=lambda event: self.tell(request.req_id, event),
                 ),
             )
         else:
@@ -471,7 +479,7 @@ class Connection:
             message.suspension_id,
             ok=message.ok,
             data=message.data,
-            options=CallOptions(emit=lambda event: self._tell(request.req_id, event)),
+            options=CallOptions(emit=lambda event: self.tell(request.req_id, event)),
         )
         ms = int((self._loop.time() - begun) * 1000)
         if isinstance(outcome, Completed):
@@ -528,7 +536,7 @@ class Connection:
         for index, part in enumerate(result.content):
             if isinstance(part, ImagePart | AudioPart | BlobPart):
                 label = (part.name if isinstance(part, BlobPart) else None) or f"content-{index}"
-                self._tell(request.req_id, Artifact(label, part))
+                self.tell(request.req_id, Artifact(label, part))
         found = tool or self.session.get(name)
         shaped = tool_result(outcome, limit=OUTPUT_LIMIT if found is None else found.spec.max_output)
         text = shaped.output
@@ -652,7 +660,12 @@ class Connection:
 
     # what happens meanwhile
 
-    def _tell(self, req_id: str, event: Event) -> None:
+    async def toolkits(self) -> dict[str, bool]:
+        """Every toolkit, those of plugins among them, and whether it is configured for this session."""
+        listed = await self._toolkit_definitions(fresh=False)
+        return {name: definition.configured for name, definition in listed.items()}
+
+    def tell(self, req_id: str, event: Event) -> None:
         """An event of a running call."""
         if self._closed or self._carrier.congested():
             return

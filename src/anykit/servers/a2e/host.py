@@ -20,6 +20,8 @@ from .lines import serve_connection
 from .loading import PluginClass, PluginProblem, load_plugins
 from .mcp import AgentModels, Catalogued, McpMessages, Registrar
 from .plugged import Plugged
+from .skill import CAPABILITY as SKILL
+from .skill import Shelved, SkillMessages
 
 log = logging.getLogger("anykit.a2e")
 
@@ -122,7 +124,9 @@ class A2EHost:
 
     @property
     def capabilities(self) -> Mapping[str, Mapping[str, Any]]:
-        """What is served, with what a handshake tells of it."""
+        """What is served, with what a handshake tells of it; skills only where there is a source of them."""
+        if isinstance(self._bench, Shelved) and self._bench.skills.offered and SKILL not in self._capabilities:
+            return {**self._capabilities, SKILL: metadata_of(OWN_NAME, SKILL)}
         return self._capabilities
 
     async def connect(self) -> MemoryTransport:
@@ -150,7 +154,7 @@ class A2EHost:
         ids = ids or self._ids
         wire = HostSession(
             session_id=session_id or new_id(),
-            capabilities=self._capabilities,
+            capabilities=self.capabilities,
             new_id=ids,
             now=clock(),
             token=self._token,
@@ -179,6 +183,17 @@ class A2EHost:
                 registrar=self._registrar,
             )
 
+        def skills(connection: Connection) -> SkillMessages | None:
+            if not isinstance(self._bench, Shelved):
+                return None
+            return SkillMessages(
+                self._bench.skills,
+                session=lambda: connection.session,
+                tell=connection.tell,
+                toolkits=connection.toolkits,
+                clock=clock,
+            )
+
         return Connection(
             wire,
             new_id=ids,
@@ -188,6 +203,7 @@ class A2EHost:
             plugged=plugged,
             mcp=mcp,
             models=self._models,
+            skills=skills,
         )
 
 

@@ -20,6 +20,7 @@ from .face import Face
 from .jsonrpc import BUSY, INTERNAL_ERROR, Incoming, Refused, encode, error_message, read
 from .legacy import LegacySession, new_session_id
 from .replies import Reply, Writing
+from .skills import Skills
 from .view import View, spawn
 
 log = logging.getLogger("anykit.mcp")
@@ -54,7 +55,9 @@ class Engine:
         self._bench = bench
         self._limits = limits
         self._desk = desk
-        self._face = Face(limits=limits, instructions=instructions, desk=desk, state_keys=state_keys)
+        self._face = Face(
+            limits=limits, instructions=instructions, desk=desk, skills=Skills(bench), state_keys=state_keys
+        )
         self._sessions: dict[str, LegacySession] = {}
         self._gates: WeakValueDictionary[str, Gate] = WeakValueDictionary()
         self._answering: set[asyncio.Task[None]] = set()

@@ -33,6 +33,7 @@ from .jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from .listening import Bus
 from .pages import cursor_of, listed, page_of
 from .running import Running
+from .skills import Skills
 from .streams import bare
 from .view import News, View
 
@@ -51,7 +52,9 @@ RESOURCE_NOT_FOUND: Final = -32002
 
 
 class _Server(Server[View]):
-    """The SDK's server, which says in every leg of the old era that lists may change."""
+    """The SDK's server, which says in every leg of the old era that lists may change, and of skills where there are any."""
+
+    skills: Skills | None = None
 
     def create_initialization_options(
         self,
@@ -64,6 +67,22 @@ class _Server(Server[View]):
             notification_options or NotificationOptions(True, True, True), experimental_capabilities, extensions
         )
 
+    def get_capabilities(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+        *,
+        protocol_version: str | None = None,
+    ) -> types.ServerCapabilities:
+        """See `Server`."""
+        declared = {**(self.extensions if extensions is None else extensions)}
+        if self.skills is not None:
+            declared |= self.skills.extensions()
+        return super().get_capabilities(
+            notification_options, experimental_capabilities, declared or None, protocol_version=protocol_version
+        )
+
 
 class Face:
     """The handlers, and the server that they are handlers of.
@@ -72,6 +91,7 @@ class Face:
         limits: How much of everything.
         instructions: What clients are told of it.
         desk: Where toolkits are configured; None where there is no page.
+        skills: The handlers of the Skills extension; None does not know it.
         state_keys: Seal what a client carries between two rounds of a question, at least 32 bytes each: the first seals, all
             open. None makes a key that this process alone knows.
     """
@@ -82,6 +102,7 @@ class Face:
         limits: Limits,
         instructions: str | None = None,
         desk: Desk | None = None,
+        skills: Skills | None = None,
         state_keys: Sequence[bytes] = (),
     ) -> None:
         self._limits = limits
@@ -89,7 +110,7 @@ class Face:
         self._calls = Calls(desk, self._running)
         self._listens: set[ListenHandler] = set()
         private = CacheHint(ttl_ms=0, scope="private")
-        self.server: Server[View] = _Server(
+        self.server = _Server(
             NAME,
             version=_version(),
             lifespan=cast(Any, _no_lifespan),
@@ -111,6 +132,9 @@ class Face:
         # Given to the constructor, these two would warn that the newest revision has them no more.
         self.server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
         self.server.add_notification_handler("notifications/initialized", types.NotificationParams, self._initialized)
+        if skills is not None:
+            self.server.skills = skills
+            skills.serve(self.server)
         security = RequestStateSecurity(
             keys=list(state_keys) or [os.urandom(32)], ttl=STATE_TIME, bind_principal=principal_of
         )
@@ -148,6 +172,8 @@ class Face:
 
     async def _lane(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """List tools without the SDK's models between, which drop nulls from schemas and cost most of the time."""
+        if ctx.method == "initialize":
+            return self._with_extensions(await call_next(ctx))
         if ctx.method != "tools/list" or ctx.request_id is None or ctx.session.client_capabilities is None:
             return await call_next(ctx)
         methods.validate_client_request(ctx.method, ctx.protocol_version, ctx.params)
@@ -158,6 +184,14 @@ class Face:
             return found
         stamp = {types.SERVER_INFO_META_KEY: self.server.server_info_stamp}
         return {"ttlMs": 0, "cacheScope": "private", "_meta": stamp, **found}
+
+    def _with_extensions(self, result: HandlerResult) -> HandlerResult:
+        """The old era's schema has no extensions, and the SDK takes them out of a handshake: they are declared all the same."""
+        skills = self.server.skills
+        if skills is not None and skills.offered and isinstance(result, dict):
+            capabilities = cast(JsonObject, result.get("capabilities") or {})
+            result["capabilities"] = {**capabilities, "extensions": skills.extensions()}
+        return result
 
     # resources
 

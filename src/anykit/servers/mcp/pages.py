@@ -32,16 +32,18 @@ def cursor_of(params: types.PaginatedRequestParams | None) -> str | None:
     return None if params is None else params.cursor
 
 
-def page_of(items: Sequence[T], cursor: str | None, key: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
-    """A page behind the item that a cursor names, and the next cursor. Raises `MCPError` for a cursor that is none."""
+def page_of(
+    items: Sequence[T], cursor: str | None, key: Callable[[T], str], size: int = PAGE
+) -> tuple[Sequence[T], str | None]:
+    """A page of `size` behind the item that a cursor names, and the next cursor. Raises `MCPError` for a cursor that is none."""
     start = 0
     if cursor is not None:
         last = _opened(cursor)
         start = next((index + 1 for index, item in enumerate(items) if key(item) == last), -1)
         if last is None or start < 0:
             raise MCPError(INVALID_PARAMS, "the cursor is not good, or the list has changed: start again without one")
-    page = items[start : start + PAGE]
-    more = start + PAGE < len(items)
+    page = items[start : start + size]
+    more = start + size < len(items)
     return page, _sealed(key(page[-1])) if more else None
 
 

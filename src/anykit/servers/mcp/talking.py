@@ -18,6 +18,7 @@ from anykit.transports import LineTransport, Oversized, TransportClosed
 from .bench import Bench, Gate, Limits
 from .face import Face
 from .jsonrpc import BUSY, INVALID_REQUEST, Id, Incoming, Refused, encode, read
+from .skills import Skills
 from .streams import Reader, Writer, bare, from_json, to_json
 from .view import View
 
@@ -58,7 +59,7 @@ class Talk:
     ) -> None:
         self._transport = transport
         self._limits = limits
-        self._face = Face(limits=limits, instructions=instructions, state_keys=state_keys)
+        self._face = Face(limits=limits, instructions=instructions, skills=Skills(bench), state_keys=state_keys)
         self._view = View(bench, limits, principal, session_id, Gate(limits))
         self._reader = Reader()
         self._open: dict[tuple[type, Id], str] = {}

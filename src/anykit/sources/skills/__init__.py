@@ -3,7 +3,7 @@
 from .errors import Finding
 from .files import digest_of_tree, files_of_skill
 from .folders import Place, look, usual_places
-from .library import KIND, TOOL, Library, Needed
+from .library import KIND, TOOL, Library, Needed, needed
 from .skill import Skill
 from .source import Selection, SkillsSource
 from .strict import strict_faults
@@ -21,6 +21,7 @@ __all__ = [
     "digest_of_tree",
     "files_of_skill",
     "look",
+    "needed",
     "strict_faults",
     "usual_places",
 ]

@@ -114,14 +114,14 @@ def located(uri: str, skills: Sequence[Skill]) -> tuple[Skill, str] | None:
     return None if skill is None else (skill, files.unquoted(path))
 
 
-def descriptor(skill: Skill, one: Listed, *, name: str | None = None) -> ResourceDescriptor:
+def descriptor(skill: Skill, one: Listed) -> ResourceDescriptor:
     """A file of a skill as it is listed."""
     is_main = one.path == NAMES[0]
     changed = datetime.fromtimestamp(one.stamp[0] / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     metadata: JsonObject = {"mcp": {"_meta": {"anykit/lastModified": changed}}}
     return ResourceDescriptor(
         id=skill.uri_of(one.path),
-        name=name or (skill.name if is_main else f"{skill.name}/{one.shown}"),
+        name=skill.name if is_main else one.shown.rpartition("/")[2],
         description=skill.description if is_main else None,
         media_type=files.media_type(one.path),
         size=one.size,
