@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Self
 
 from anykit.adapters import Exported, Exports, Provider, Strictness, shaped_messages
 from anykit.adapters.tool_calls import Intake, call_of, read_arguments
@@ -56,8 +56,6 @@ from anykit.stores import (
     SecretError,
     SecretStore,
     SqliteRecords,
-    UnresolvedReference,
-    resolve_all,
 )
 from anykit.stores import (
     data_dir as default_data_dir,
@@ -67,17 +65,12 @@ from anykit.tools import OUTPUT_LIMIT, Bounds, Tool, ToolResult, tool_result
 from .config import AppConfig, parse_config, read_config
 from .configurations import Configurations
 from .inputs import Told
-from .opening import (
-    Named,
-    Opening,
-    agent_source,
-    agents_of,
-    as_tool,
-    builtin_toolkits,
-    opened,
-    source_openers,
-)
+from .lives import Lives
+from .lock import Enforced
+from .opening import Named, Opening, agent_source, as_tool, builtin_toolkits, opened, source_openers
+from .reloading import Reloading, ReloadReport
 from .skill_trust import SkillTrust
+from .toolkit_settings import ToolkitSettings
 from .trust import Trust
 
 log = logging.getLogger("anykit.workbench")
@@ -88,15 +81,6 @@ REGISTERED = "registered"
 
 class SourceUnavailable(CapabilityError):
     """A source marked as required did not come up."""
-
-
-@runtime_checkable
-class Deciding(Protocol):
-    """A provider that will know later what it is: another source then takes its place."""
-
-    def when_decided(self, decided: Callable[[Source], Awaitable[None]]) -> None:
-        """Whom to tell."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +120,7 @@ class Workbench:
         records: RecordStore | None = None,
         project: str | None = None,
     ) -> None:
+        self._environment = environment
         self.config = _config_of(config).for_environment(environment)
         self._given = (*sources, *extra_tools)
         self._agents = tuple(agents)
@@ -152,6 +137,8 @@ class Workbench:
         self.told = Told(self.records, self.secrets, project=project or _project_of(self.config.path))
         self._values_told: Mapping[str, Mapping[str, str]] = {}
         self.catalog = Catalog()
+        if self.config.lock.enforce:
+            self.catalog.arrange(shaping=Enforced(None, self.config.folder))
         self.scopes = Scopes(bounds=self._bounds(), vault=self.configurations if self._explicit_data else None)
         self.suspended = Suspensions(self.records, self.secrets)
         self.executor = Executor(
@@ -163,12 +150,21 @@ class Workbench:
         self._trust_dir = default_data_dir(data_dir)
         self.models = _models_of(self.config)
         """Asks the models of A2E agents on behalf of MCP servers, where the configuration allows it."""
-        self.problems: dict[str, str] = {}
-        """Toolkits whose configuration could not be applied at start, with why."""
+        self._settings = ToolkitSettings(
+            self.catalog, self.scopes, session=lambda: self.session(face="config"), stored=self._stored
+        )
+        self._lives = Lives(
+            self.catalog, self.scopes, self.executor.running, connect_timeout=self.config.limits.connect
+        )
+        self._sources = Reloading(self.catalog, self._lives, self._settings, opening=self._opening)
         self._exports = Exports()
         self._intakes: dict[str, tuple[object, Intake]] = {}
-        self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """Toolkits that are not configured as they were told to be, with why; `*` is all of them."""
+        return self._settings.problems
 
     # life
 
@@ -190,18 +186,14 @@ class Workbench:
 
     async def _start(self) -> None:
         await self._load_told()
-        opening = self._opening()
-        given = [*self.config.sources, *self._given]
-        sources = opened(given, opening)
-        sources += agents_of(self.config.agents, opening)
-        sources += [agent_source(agent, opening) for agent in self._agents]
-        added = self.catalog.add(*map(self._without_disabled, sources))
+        more = [agent_source(agent, self._opening(self.config)) for agent in self._agents]
+        added = self._sources.start(self.config, self._given, more)
         for source in added:
-            await self._connect(source)
+            await self._lives.connect(source)
         if self._explicit_data and await self._has_records():
             with contextlib.suppress(RecordError):
                 await self.suspended.load()
-        await self._configure_toolkits()
+        await self._settings.apply(self.config)
         await self.settled(self._settle)
         connect = self.config.limits.connect
         for source in added:
@@ -212,50 +204,24 @@ class Workbench:
             if state.status != "ready":
                 raise SourceUnavailable(f"required source {source.name} is not available: {state.reason}")
 
-    async def _connect(self, source: Source) -> None:
-        """Let a source begin to connect; it reports by itself."""
-        if source.disabled is not None or not isinstance(source.provider, Connected):
-            return
-        if isinstance(source.provider, Deciding):
-            source.provider.when_decided(lambda made: self._decided(source, made))
-        try:
-            async with asyncio.timeout(self.config.limits.connect):
-                await source.provider.start()
-        except Exception as error:  # one source never costs the others
-            log.warning("source %s did not start", source.name, exc_info=error)
-            why = error.message if isinstance(error, CapabilityError) else type(error).__name__
-            self.catalog.replace(replace(source, failed=f"it did not start: {why}"))
-
-    async def _decided(self, asked: Source, made: Source) -> None:
-        """A URL has said what it is: the real source takes the place of the question."""
-        if asked.name not in self.catalog.snapshot.sources or self._closed:
-            return
-        real = replace(made, name=asked.name, required=asked.required, location=asked.location)
-        if isinstance(real.provider, Connected):
-            await real.provider.start()
-        self.catalog.replace(real)
-
     def _state(self, name: str) -> State:
         return state_of(self.catalog.snapshot.sources[name])
 
     async def _stop(self) -> None:
-        if self._closed:
+        if self._lives.closed:
             return
-        self._closed = True
-        providers = [source.provider for source in self.catalog.snapshot.sources.values()]
-        closing = [provider.close() for provider in providers if isinstance(provider, Connected)]
-        await asyncio.gather(*closing, return_exceptions=True)
+        await self._lives.close()
         await self.suspended.close()
         await self.scopes.close(grace=2.0)
         if self._own_records:
             with contextlib.suppress(RecordError):
                 await self.records.close()
 
-    def _opening(self) -> Opening:
+    def _opening(self, config: AppConfig) -> Opening:
         return Opening(
-            folder=self.config.folder,
-            connect_timeout=self.config.limits.connect,
-            offers=_offers_of(self.config, self.models),
+            folder=config.folder,
+            connect_timeout=config.limits.connect,
+            offers=_offers_of(config, self.models),
             secrets=self.secrets,
             told=self._values_told,
             library=self.skills,
@@ -272,58 +238,9 @@ class Workbench:
             except (SecretError, RecordError) as error:
                 self.problems["*"] = str(error)
 
-    def _without_disabled(self, source: Source) -> Source:
-        off = {name for name, said in self.config.toolkits.items() if not said.enabled}
-        if not off or not source.toolkits:
-            return source
-        kept = tuple(toolkit for toolkit in source.toolkits if toolkit.spec().name not in off)
-        if kept == source.toolkits:
-            return source
-        for toolkit in source.toolkits:
-            if toolkit not in kept:
-                self.catalog.switched_off.update(dict.fromkeys(toolkit.spec().tools, toolkit.spec().name))
-        if not kept and source.provider is None:
-            return replace(source, disabled="its toolkit is switched off in the configuration")
-        return replace(source, toolkits=kept)
-
-    async def _configure_toolkits(self) -> None:
-        """What the file and earlier `configure` commands say, for everyone; one that fails costs only itself."""
-        stored: dict[str, JsonObject] = {}
-        if self._explicit_data and await self._has_records():
-            try:
-                stored = await self.configurations.load()
-            except (SecretError, RecordError) as error:
-                self.problems["*"] = str(error)
-        wanted: dict[str, JsonObject] = {}
-        for name in self.catalog.snapshot.toolkits:
-            said = self.config.toolkits.get(name)
-            if said is not None and not said.enabled:
-                continue
-            if said is not None and said.config is not None:
-                wanted[name] = {**stored.get(name, {}), **said.config}
-            elif name in stored:
-                wanted[name] = stored[name]
-            elif said is not None and said.auto_configure:
-                wanted[name] = {}
-        for name in self.config.toolkits:
-            if name not in self.catalog.snapshot.toolkits and self.config.toolkits[name].enabled:
-                hint = self.catalog.snapshot.suggest(name, self.catalog.snapshot.toolkits)
-                self.problems[name] = f"[toolkits.{name}]: no source offers that toolkit{hint}"
-        async with asyncio.TaskGroup() as group:
-            for name, config in wanted.items():
-                group.create_task(self._preconfigure(name, config))
-
-    async def _preconfigure(self, name: str, config: JsonObject) -> None:
-        session = self.session(face="config")
-        try:
-            resolved = resolve_all(config, None, self.config.folder, where=f"/toolkits/{name}/config")
-            await session.configure(name, resolved, keep=False)
-        except UnresolvedReference as error:
-            self.problems[name] = str(error)
-        except CapabilityError as error:
-            faults = getattr(error, "errors", [])
-            details = "; ".join(f"{fault['path'] or '/'}: {fault['message']}" for fault in faults)
-            self.problems[name] = f"{error.message}{': ' if details else ''}{details}"
+    async def _stored(self) -> dict[str, JsonObject]:
+        """What earlier `configure` commands kept."""
+        return await self.configurations.load() if self._explicit_data and await self._has_records() else {}
 
     async def _has_records(self) -> bool:
         return not isinstance(self.records, SqliteRecords) or (self.data_dir / "anykit.sqlite3").exists()
@@ -565,16 +482,16 @@ class Workbench:
 
     async def add(self, source: Named) -> SourceView:
         """Add a source at run time; it is listed at once and usable once it is ready."""
-        views = [await self._add(made) for made in opened([source], self._opening())]
+        views = [await self._add(made) for made in opened([source], self._opening(self.config))]
         return views[0]
 
     async def add_agent(self, agent: Any) -> SourceView:
         """Add an A2A agent (`anykit.a2a.agent`) at run time; one that is away costs only itself."""
-        return await self._add(agent_source(agent, self._opening()))
+        return await self._add(agent_source(agent, self._opening(self.config)))
 
     async def _add(self, made: Source) -> SourceView:
-        [added] = self.catalog.add(self._without_disabled(made))
-        await self._connect(added)
+        [added] = self.catalog.add(self._settings.offered(made, self.config))
+        await self._lives.connect(added)
         return next(view for view in self.sources() if view.name == added.name)
 
     async def remove(self, name: str) -> None:
@@ -583,8 +500,31 @@ class Workbench:
         source = self.catalog.remove(name)
         for toolkit in toolkits:
             await self.scopes.remove(HOST, toolkit, "Toolkit was removed")
+            self.scopes.withdraw(toolkit, "Toolkit was removed")
         if isinstance(source.provider, Connected):
             await source.provider.close()
+
+    async def reload(
+        self,
+        config: AppConfig | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        *,
+        sources: Sequence[Named] | None = None,
+    ) -> ReloadReport:
+        """Apply a changed configuration, source by source: what is named as before is not touched.
+
+        `config` is what the workbench takes; None reads its file again. `sources` are those named beside the
+        configuration, the same as before if not given. Raises `ConfigError` for one that cannot be parsed, does not fit or
+        leaves a variable unset; everything is as it was then.
+        """
+        before = self.config
+        said = before.path if config is None else config
+        fresh = (before if said is None else _config_of(said)).for_environment(self._environment)
+
+        def rest() -> None:
+            self.config = fresh
+            self.scopes.rebound(self._bounds())
+
+        return await self._sources.reload(fresh, before=before, given=sources, more=rest)
 
     def changes(self) -> AsyncIterator[Change]:
         """Each change of the catalogue and each toolkit's event, as they come."""
