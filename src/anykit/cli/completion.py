@@ -130,13 +130,19 @@ def _flags_of(verb: str) -> Iterator[Proposal]:
 
 def _takes_value(word: str) -> bool:
     own = {"--secret", "--input-json", "--kind", "--stdio", "--host", "--port", "--tls-cert", "--tls-key", "-o"}
-    return word in TAKES_VALUE | own | {"--trusted-proxy", "--allow-host", "--allow-origin", "--output"}
+    own |= {"--trusted-proxy", "--allow-host", "--allow-origin", "--output", "--format", "--tools"}
+    return word in TAKES_VALUE | own
 
 
 def _values_of(flag: str, rest: Sequence[str], terminal: Terminal, before: Sequence[str]) -> Iterable[Proposal]:
     match flag:
         case "--color":
             return [(word, "") for word in ("auto", "always", "never")]
+        case "--format":
+            words = ("openai", "openai-responses", "anthropic", "gemini", "mcp", "a2e")
+            return [(word, "") for word in words]
+        case "--tools":
+            return _asked(flags_of([*before, *rest]), terminal, _tools)
         case "--stdio":
             return [("a2e", ""), ("mcp", "")]
         case "--kind":

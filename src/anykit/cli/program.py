@@ -54,6 +54,7 @@ VERBS = (
     Verb("login", "Log in to an MCP server"),
     Verb("answer", "Answer a question that a call asked, and go on with it"),
     Verb("serve", "Offer the tools to agents"),
+    Verb("schema", "Print the tools as a model provider's request has them"),
     Verb("validate", "Check the file and the sources"),
     Verb("completion", "Print a completion script for a shell"),
     Verb("demo", "See the main job done on real files"),
