@@ -184,8 +184,15 @@ async def _json(what: str, request: Awaitable[HttpAnswer], asked: list[str]) -> 
     try:
         value: Any = answer.json()
     except (ValueError, Unavailable):
-        return None
+        return {"openapi": ""} if what == "document" and _is_yaml(answer) else None
     return cast(JsonObject, value) if isinstance(value, dict) else None
+
+
+def _is_yaml(answer: HttpAnswer) -> bool:
+    """Whether an answer that is no JSON is an OpenAPI document in YAML."""
+    from anykit.sources.openapi import is_document  # noqa: PLC0415 - only for what may be one
+
+    return answer.content_type != "text/html" and is_document(answer.body.decode("utf-8", "replace"))
 
 
 def _is_card(document: JsonObject | None) -> bool:

@@ -52,8 +52,9 @@ class SourceConfig(Table):
         description="What an MCP server has to be told, as VS Code writes it: `id`, `description`, `password`, `options`,"
         " `default`; `${input:ID}` stands for it, and `anykit configure NAME` asks for it.",
     )
-    allow: list[str] = Field(default=[], description="Tools of an MCP server that are offered; globs.")
-    deny: list[str] = Field(default=[], description="Tools of an MCP server that are not; globs. It wins.")
+    allow: list[str] = Field(default=[], description="Its tools that are offered; globs over their names.")
+    deny: list[str] = Field(default=[], description="Its tools that are not; globs. It wins.")
+    tags: list[str] = Field(default=[], description="Tags that each of its tools gets.")
     oauth: JsonObject | bool | None = Field(default=None, description="OAuth for an MCP server, or false for none.")
     token: SecretStr | None = Field(default=None, description="What the host asks for; a reference like `${TOKEN}`.")
     kind: str | None = Field(
@@ -91,6 +92,11 @@ class KindTable(SourceConfig):
                     {"keys": ", ".join(f"`{key}`" for key in given), "kind": cls.own_kind},
                 )
         return cast(Any, data)
+
+    @classmethod
+    def tells(cls, given: Mapping[str, Any]) -> bool:
+        """Whether a table without `kind` is of this one."""
+        return bool(cls.telling & given.keys())
 
     @classmethod
     def keys(cls) -> list[str]:
@@ -190,7 +196,56 @@ class SkillsSourceConfig(KindTable):
     exclude: list[str] = Field(default=[], description="Skills that are not; globs. It wins.")
 
 
-KINDS: dict[str, type[KindTable]] = {"skills": SkillsSourceConfig, "http": HttpSourceConfig}
+class OpenApiSourceConfig(KindTable):
+    """An OpenAPI document: every operation a tool."""
+
+    own_kind: ClassVar[str | None] = "openapi"
+    telling: ClassVar[frozenset[str]] = frozenset(
+        {"security", "server", "server_variables", "allow_refs", "document_headers"}
+    )
+    references: ClassVar[tuple[str, ...]] = (
+        *("target", "url", "headers", "token", "security", "server", "server_variables", "document_headers"),
+    )
+
+    security: dict[str, str | dict[str, str | list[str]]] = Field(
+        default={},
+        repr=False,
+        description="Secrets by the name of the document's security scheme: a key or token as a reference like `${TOKEN}`,"
+        " `user:password`, or a table with `client_id`, `client_secret`, `scopes`, `token_url`.",
+    )
+    server: str | None = Field(
+        default=None, description="Where calls go: a URL, or the name or description of a server that the document lists."
+    )
+    server_variables: dict[str, str] = Field(default={}, description="Values for `{variables}` in a server's URL.")
+    include: list[str] = Field(
+        default=[],
+        description="Operations that are offered: `tag:NAME`, `path:GLOB`, `operation:GLOB`, `method:NAME`, `GET /path`.",
+    )
+    exclude: list[str] = Field(default=[], description="Operations that are not, by the same rules. It wins.")
+    allow_refs: list[str] = Field(
+        default=[], description="Other documents that a `$ref` may lead to, as it is written or as a URL; globs."
+    )
+    document_headers: dict[str, str] = Field(default={}, description="Headers for fetching the document.")
+    retries: int = Field(default=2, ge=0, le=10, description="How often an idempotent request is repeated.")
+    max_bytes: int = Field(
+        default=1024 * 1024, ge=1024, le=64 * 1024 * 1024, description="Bytes of an answer that are taken."
+    )
+
+    @classmethod
+    def tells(cls, given: Mapping[str, Any]) -> bool:
+        """Also a choice of operations from what can only be a document."""
+        if super().tells(given):
+            return True
+        place = given.get("url") or given.get("target")
+        is_document = isinstance(place, str) and place.endswith((".json", ".yaml", ".yml"))
+        return is_document and bool({"include", "exclude"} & given.keys())
+
+
+KINDS: dict[str, type[KindTable]] = {
+    "skills": SkillsSourceConfig,
+    "http": HttpSourceConfig,
+    "openapi": OpenApiSourceConfig,
+}
 """Tables by kind; any other kind has the common one."""
 
 TABLES: dict[str, type[BaseModel]] = {table.__name__: table for table in (SourceConfig, *KINDS.values())}
@@ -207,7 +262,7 @@ def table_for(data: object) -> type[SourceConfig]:
     kind = given.get("kind")
     if kind is not None:
         return KINDS.get(kind, SourceConfig) if isinstance(kind, str) else SourceConfig
-    return next((table for table in KINDS.values() if table.telling & given.keys()), SourceConfig)
+    return next((table for table in KINDS.values() if table.tells(given)), SourceConfig)
 
 
 def _tag(value: object) -> str:
@@ -218,7 +273,8 @@ SourceEntry: TypeAlias = Annotated[
     Annotated[str, Tag("str")]
     | Annotated[SourceConfig, Tag("SourceConfig")]
     | Annotated[SkillsSourceConfig, Tag("SkillsSourceConfig")]
-    | Annotated[HttpSourceConfig, Tag("HttpSourceConfig")],
+    | Annotated[HttpSourceConfig, Tag("HttpSourceConfig")]
+    | Annotated[OpenApiSourceConfig, Tag("OpenApiSourceConfig")],
     Discriminator(_tag),
 ]
 """An item of `sources`."""

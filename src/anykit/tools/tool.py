@@ -512,6 +512,22 @@ class LiftedTool(Tool):
         self.invocable = invocable
 
     @property
+    def validator(self) -> Validator:
+        """The wrapped tool's own, as long as both have one schema: it may take more than it says."""
+        inside = self.invocable
+        if isinstance(inside, Tool) and inside.spec.input_schema is self._spec.input_schema:
+            return inside.validator
+        return super().validator
+
+    @property
+    def output_validator(self) -> Validator | None:
+        """The wrapped tool's own, as long as both have one schema: it may look after its results itself."""
+        inside = self.invocable
+        if isinstance(inside, Tool) and inside.spec.output_schema is self._spec.output_schema:
+            return inside.output_validator
+        return super().output_validator
+
+    @property
     def uses_context(self) -> bool:
         """As the wrapped one."""
         return not isinstance(self.invocable, Tool) or self.invocable.uses_context
