@@ -227,7 +227,7 @@ def open_file(thing: Named, opening: Opening) -> list[Source]:
     if not isinstance(target, str | Path) or Path(target).suffix not in _FILES or _URL.match(str(target)):
         return []
     file = opening.folder / Path(target).expanduser()
-    if not file.is_file():
+    if not file.is_file() or _is_openapi(file):
         return []
     from anykit.sources.mcp import Misfit, open_file  # noqa: PLC0415 - as above
 
@@ -313,15 +313,18 @@ def _kind_of(target: str, opening: Opening) -> str:
         "/" not in target
         and re.fullmatch(r"[A-Za-z_][\w.]*(:[A-Za-z_][\w.]*)?", target)
         and not _exists(target, opening)
+        and Path(target).suffix not in _FILES
     ):
         return "python"
     if not _exists(target, opening):
         raise ConfigError(f"{target}: there is no such file")
     if _is_skills(opening.folder / Path(target).expanduser()):
         return SKILLS
+    if Path(target).suffix in (*_FILES, "") and _is_openapi(opening.folder / Path(target).expanduser()):
+        return "openapi"
     raise ConfigError(
         f"{target}: what kind of source this is cannot be told; known are Python files and modules (x.py, package.module),"
-        " A2E hosts (http://...) and built-in toolkits (anykit:filesystem, anykit:database, anykit:web)"
+        " OpenAPI documents, A2E hosts (http://...) and built-in toolkits (anykit:filesystem, anykit:database, anykit:web)"
     )
 
 
@@ -332,6 +335,27 @@ def _is_skills(path: Path) -> bool:
     from anykit.sources.skills.opening import kind_of  # noqa: PLC0415 - only for folders
 
     return kind_of(path) == SKILLS
+
+
+def _is_openapi(file: Path) -> bool:
+    """Whether a file holds an OpenAPI document, or a Swagger one, which its room refuses with a hint."""
+    try:
+        with file.open("rb") as stream:
+            start = stream.read(_OPENAPI_WITHIN)
+    except OSError:
+        return False
+    if b"openapi" not in start and b"swagger" not in start:
+        return False
+    from anykit.sources.openapi import DocumentError, is_document, read_text  # noqa: PLC0415 - only for such files
+
+    try:
+        return is_document(read_text(file))
+    except DocumentError:
+        return False
+
+
+_OPENAPI_WITHIN = 32 * 1024 * 1024
+"""Bytes of a file that are looked through for the word."""
 
 
 def _exists(target: str, opening: Opening) -> bool:
