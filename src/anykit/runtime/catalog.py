@@ -271,7 +271,8 @@ class Catalog:
             try:
                 spec = invocable.spec
                 name = spec.name
-                fault = _fault(name, spec.input_schema, seen)
+                checked = isinstance(invocable, Tool) and invocable.is_checked
+                fault = _fault(name, spec.input_schema, seen, checked=checked)
             except Exception as error:
                 reports.append(Report(source.name, f"#{index}", f"left out: {type(error).__name__}"))
                 continue
@@ -418,7 +419,7 @@ def _offered(source: Source, ask: Callable[[], Iterable[T]], reports: list[Repor
         return []
 
 
-def _fault(name: object, schema: object, seen: set[str]) -> str:
+def _fault(name: object, schema: object, seen: set[str], *, checked: bool = False) -> str:
     if not isinstance(name, str) or not name:
         return "it has no name"
     if name in seen:
@@ -428,6 +429,8 @@ def _fault(name: object, schema: object, seen: set[str]) -> str:
     kind = schema.get("type", "object")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if kind != "object":
         return f"its input schema describes no object but {str(kind)[:40]!r}"  # pyright: ignore[reportUnknownArgumentType]
+    if checked:
+        return ""
     try:
         compile_schema(schema)  # pyright: ignore[reportUnknownArgumentType]
     except SchemaError as error:

@@ -7,7 +7,7 @@ from .json_values import MAX_DEPTH, is_json, json_faults
 from .pointers import pointer
 from .secrets import merge_masked, redact, secret_pointers, secret_texts
 from .signature import FunctionSchema, Parameter, describe
-from .validation import Validator, compile_schema
+from .validation import Validator, check_form, compile_schema
 
 __all__ = [
     "MAX_DEPTH",
@@ -17,6 +17,7 @@ __all__ = [
     "SchemaError",
     "SignatureError",
     "Validator",
+    "check_form",
     "compile_schema",
     "config_schema",
     "describe",

@@ -228,6 +228,16 @@ def compile_schema(schema: object) -> Validator:
     return validator
 
 
+def check_form(schema: Node) -> None:
+    """Raise `SchemaError` where a schema is none by the rules of 2020-12; cheap, for references are not followed."""
+    try:
+        jsonschema_rs.meta.validate(schema)
+    except jsonschema_rs.ValidationError as error:
+        raise SchemaError(f"not a valid JSON Schema: {schema_fault(error)}") from None
+    except ValueError as error:
+        raise SchemaError(f"not a valid JSON Schema: {str(error)[:300]}") from None
+
+
 def _compiled(schema: Node) -> Validator:
     if isinstance(schema, bool):
         return Validator(schema, jsonschema_rs.Draft202012Validator(schema))

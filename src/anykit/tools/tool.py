@@ -162,6 +162,11 @@ class Tool:
         return True
 
     @property
+    def is_checked(self) -> bool:
+        """Whether its source has checked its schemas already, so that they are not compiled before the first call."""
+        return False
+
+    @property
     def validator(self) -> Validator:
         """Of the arguments; compiled once. Raises `SchemaError` where the schema is no schema."""
         if self._arguments is None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, cast
 
 from anykit.capabilities import Json, JsonObject
+from anykit.schema import SchemaError, check_form
 from anykit.schema.documents import MANY, NAMED, ONE, Node, is_pattern
 from anykit.sources.hostile import MAX_TEXT, clean_text
 
@@ -113,8 +114,10 @@ class Schemas:
         if key not in self._definitions:
             found = self._sources[name]
             try:
-                self._definitions[key] = self.converted(found.value, found.base, mode)
-            except Misplaced as error:
+                schema, uses = self.converted(found.value, found.base, mode)
+                check_form(schema)
+                self._definitions[key] = schema, uses
+            except (Misplaced, SchemaError) as error:
                 self._faults[key] = f"schema {name}: {error}"
                 raise Misplaced(self._faults[key]) from None
         return self._definitions[key][1]

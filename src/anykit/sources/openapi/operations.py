@@ -9,7 +9,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from anykit.capabilities import InvalidInput, Json, JsonObject
-from anykit.schema import SchemaError, Validator, compile_schema
+from anykit.schema import SchemaError, Validator, check_form, compile_schema
 from anykit.schema.documents import Node
 from anykit.sources.hostile import MAX_TEXT, Malformed, check_name, clean_tags, clean_text
 from anykit.sources.http import Multipart
@@ -362,6 +362,10 @@ class _Reader:
         if required:
             input_schema["required"] = required
         input_schema["additionalProperties"] = False
+        try:
+            check_form(input_schema)
+        except SchemaError as error:
+            raise Misplaced(str(error)) from None
         if definitions := schemas.definitions(uses, "request"):
             input_schema["$defs"] = definitions
         title, description = _words(entry, one)
@@ -416,15 +420,6 @@ class _Reader:
                 ):
                     return True
         return False
-
-
-def check_schema(operation: Operation) -> str:
-    """Why an operation's arguments cannot be validated; "" where they can."""
-    try:
-        compile_schema(operation.input_schema)
-    except SchemaError as error:
-        return str(error)
-    return ""
 
 
 def _undescribed(name: str) -> JsonObject:

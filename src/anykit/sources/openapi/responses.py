@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from anykit.capabilities import Fault, Json, JsonObject
-from anykit.schema import SchemaError, compile_schema
+from anykit.schema import SchemaError, check_form, compile_schema
 from anykit.schema.documents import Node
 
 from .dialect import Schemas
@@ -121,6 +121,10 @@ def _as_one(promises: Sequence[tuple[Node, frozenset[str]]], schemas: Schemas) -
     first = cast(JsonObject, promises[0][0])
     whole = first if len(promises) == 1 else {"type": "object", "anyOf": [schema for schema, _ in promises]}
     definitions = schemas.definitions(uses, "response")
+    try:
+        check_form(whole)
+    except SchemaError as error:
+        raise Misplaced(str(error)) from None
     return {**whole, "$defs": definitions} if definitions else dict(whole)
 
 

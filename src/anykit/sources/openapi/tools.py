@@ -68,6 +68,11 @@ class OpenApiTool(Tool):
         return OpenApiTool(self._spec.model_copy(update={"output_schema": None}), self.operation, self._remote)
 
     @property
+    def is_checked(self) -> bool:
+        """Yes: piece by piece, when the document was read. Compiling what 500 operations refer to takes seconds."""
+        return True
+
+    @property
     def may_ask(self) -> bool:
         """Never: a request has an answer."""
         return False
