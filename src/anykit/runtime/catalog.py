@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from anykit.capabilities import CapabilityProvider, Connected, Invocable, PromptProvider, ResourceProvider
 from anykit.schema import SchemaError, compile_schema
-from anykit.tools import Toolkit, lift
+from anykit.tools import Tool, Toolkit, lift
 
 from .naming import Candidate, Names, clean, hashed
 from .search import Index, Words
