@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -20,6 +20,7 @@ from anykit.sources.documents import Unreadable, read_document
 from .source_tables import TABLES, KindTable, SourceEntry, published, table_for
 from .source_tables import SourceConfig as SourceConfig
 from .source_tables import Table as _Table
+from .tool_tables import ArgumentConfig, FacesConfig, HintsConfig, TokenConfig, ToolConfig, ViewConfig
 
 NAMES = ("anykit.toml", "anykit.json", "anykit.yaml", "anykit.yml")
 _SERVER_MAPS = frozenset({"mcpServers", "servers", "mcp_servers", "mcp", "context_servers"})
@@ -65,6 +66,12 @@ class ServeConfig(_Table):
     allow_hosts: list[str] = Field(default=[], description="More names that the Host header may carry.")
     allow_origins: list[str] = Field(default=[], description="Origins that a browser may call from.")
     trusted_proxies: list[str] = Field(default=[], description="Addresses whose X-Forwarded-Proto is believed.")
+    faces: FacesConfig = Field(
+        default_factory=FacesConfig, description="The view that each face serves, instead of everything."
+    )
+    tokens: list[TokenConfig] = Field(
+        default=[], description="Further tokens `[[serve.tokens]]`, each with a name and, if wanted, a view."
+    )
 
 
 class LimitsConfig(_Table):
@@ -147,6 +154,15 @@ class AppConfig(_Table):
     )
     data_dir: str | None = Field(default=None, description="Where records and secrets lie.")
     toolkits: dict[str, ToolkitConfig] = Field(default={}, description="What the operator says about each toolkit.")
+    tools: dict[str, ToolConfig] = Field(
+        default={}, description="What the operator says about single tools, by name or as `source/original`."
+    )
+    views: dict[str, ViewConfig] = Field(default={}, description="Parts of everything, for a face, a token or a model.")
+    allow: list[str] = Field(default=[], description="Tools that are offered; patterns as in a view. All, if none.")
+    deny: list[str] = Field(default=[], description="Tools that are not offered to anyone; patterns. It wins.")
+    deferred_after: int | None = Field(
+        default=None, ge=0, description="So many tools are listed; the rest is found by `find_tools`. All, if not given."
+    )
     bounds: BoundsConfig = Field(default_factory=BoundsConfig, description="What no caller can go beyond.")
     serve: ServeConfig = Field(default_factory=ServeConfig, description="How `anykit serve` listens.")
     limits: LimitsConfig = Field(default_factory=LimitsConfig, description="What one host takes on.")
@@ -223,6 +239,8 @@ def parse_config(data: Mapping[str, Any], path: Path | None = None) -> AppConfig
         config = AppConfig.model_validate(dict(data))
     except pydantic.ValidationError as error:
         raise ConfigError("\n".join(_explain(path, fault) for fault in error.errors())) from None
+    if wrong := [*_wrong_views(config)]:
+        raise ConfigError("\n".join(f"{path or 'config'}: {one}" for one in wrong))
     return config.model_copy(update={"path": None if path is None else path.absolute()})
 
 
@@ -246,6 +264,21 @@ def _is_of_client(data: Mapping[str, Any], file: Path) -> bool:
 
 def _listed(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
+def _wrong_views(config: AppConfig) -> Iterator[str]:
+    """Views that are named and do not exist, and tokens that cannot be told apart."""
+    named = [(f"serve.faces.{face}", view) for face, view in config.serve.faces if view is not None]
+    seen: set[str] = set()
+    for index, token in enumerate(config.serve.tokens):
+        where = f"serve.tokens.{index}"
+        named += [(f"{where}.view", token.view)] if token.view is not None else []
+        if token.name in seen or token.name == "local":
+            yield f"{where}.name: {token.name} is another's already; give this token another name"
+        seen.add(token.name)
+    for where, view in named:
+        if view not in config.views:
+            yield f"{where}: there is no view {view!r}{_hint(view, config.views)}"
 
 
 def read_data(file: Path) -> dict[str, Any]:
@@ -291,6 +324,12 @@ def _table_at(loc: list[str]) -> type[BaseModel] | None:
         ("offers",): OffersConfig,
         ("lock",): LockConfig,
         ("toolkits", "*"): ToolkitConfig,
+        ("tools", "*"): ToolConfig,
+        ("tools", "*", "annotations"): HintsConfig,
+        ("tools", "*", "arguments", "*"): ArgumentConfig,
+        ("views", "*"): ViewConfig,
+        ("serve", "faces"): FacesConfig,
+        ("serve", "tokens", "*"): TokenConfig,
         ("sources", "*"): SourceConfig,
         ("a2e", "plugins", "*"): PluginConfig,
         ("env", "*"): EnvironmentConfig,

@@ -76,7 +76,15 @@ class Lives:
         """A URL has said what it is: the real source takes the place of the question."""
         if self.closed or not self._is_current(asked):
             return
-        real = replace(made, name=asked.name, required=asked.required, location=asked.location)
+        real = replace(
+            made,
+            name=asked.name,
+            required=asked.required,
+            location=asked.location,
+            allow=asked.allow,
+            deny=asked.deny,
+            tags=asked.tags,
+        )
         if isinstance(real.provider, Connected):
             await real.provider.start()
         if self._is_current(asked):

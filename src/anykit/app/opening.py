@@ -87,7 +87,33 @@ def opened_by(things: Sequence[Named], opening: Opening) -> list[tuple[Named, li
 
 def opened_one(thing: Named, opening: Opening) -> list[Source]:
     """The sources of one thing: of a client's file each of its servers."""
-    return open_file(thing, opening) or open_plugin(thing, opening) or [open_source(thing, opening)]
+    several = open_file(thing, opening) or open_plugin(thing, opening)
+    if isinstance(thing, SourceConfig):
+        several = [_off(one) if one.name in thing.disabled else one for one in several]
+    return several or [open_source(thing, opening)]
+
+
+def names_of(said: str | SourceConfig, opening: Opening) -> list[str]:
+    """What the sources of an entry of the file are called; nothing is imported or started to tell that."""
+    config = said if isinstance(said, SourceConfig) else SourceConfig(target=said)
+    if config.enabled and _is_python(config, opening):
+        return [config.name or _module_name(config.target or "")]
+    return [one.name for one in opened_one(said, opening)]
+
+
+def _is_python(config: SourceConfig, opening: Opening) -> bool:
+    kind = config.kind or config.own_kind
+    if kind is None and not config.command and not config.url:
+        try:
+            kind = _kind_of(config.target or "", opening)
+        except ConfigError:
+            return False
+    return kind == "python"
+
+
+def _module_name(target: str) -> str:
+    path, _, _ = _split(target)
+    return Path(path).stem if path.endswith(".py") else target.partition(":")[0].rpartition(".")[2]
 
 
 class _Group:
@@ -158,6 +184,9 @@ def _of_config(config: SourceConfig, opening: Opening) -> Source:
     where = config.target or config.url or (config.command if isinstance(config.command, str) else "") or "source"
     name = config.name or _stem(where)
     if not config.enabled:
+        # It keeps the name that it has while it is on.
+        on = names_of(config.model_copy(update={"enabled": True}), opening)
+        name = on[0] if len(on) == 1 else name
         return Source(name, config.kind or "unknown", disabled="switched off in the configuration", location=where)
     try:
         expanded = expand(config, opening)
@@ -169,6 +198,9 @@ def _of_config(config: SourceConfig, opening: Opening) -> Source:
         name=config.name or source.name,
         required=config.required,
         location=source.location or where,
+        allow=tuple(config.allow),
+        deny=tuple(config.deny),
+        tags=tuple(config.tags),
     )
 
 
@@ -232,10 +264,7 @@ def open_file(thing: Named, opening: Opening) -> list[Source]:
     from anykit.sources.mcp import Misfit, open_file  # noqa: PLC0415 - as above
 
     try:
-        made = [_made(one) for one in open_file(file, opening, vault=opening.secrets, offers=opening.offers)]
-        if not isinstance(thing, SourceConfig):
-            return made
-        return [_off(one) if not thing.enabled or one.name in thing.disabled else one for one in made]
+        return [_made(one) for one in open_file(file, opening, vault=opening.secrets, offers=opening.offers)]
     except Misfit as error:
         return [Source(clean(file.stem), "mcp", failed=str(error), location=str(file))]
 

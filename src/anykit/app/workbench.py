@@ -66,9 +66,9 @@ from .config import AppConfig, parse_config, read_config
 from .configurations import Configurations
 from .inputs import Told
 from .lives import Lives
-from .lock import Enforced
 from .opening import Named, Opening, agent_source, as_tool, builtin_toolkits, opened, source_openers
 from .reloading import Reloading, ReloadReport
+from .shaping import arrange, check, view_for
 from .skill_trust import SkillTrust
 from .toolkit_settings import ToolkitSettings
 from .trust import Trust
@@ -137,8 +137,9 @@ class Workbench:
         self.told = Told(self.records, self.secrets, project=project or _project_of(self.config.path))
         self._values_told: Mapping[str, Mapping[str, str]] = {}
         self.catalog = Catalog()
-        if self.config.lock.enforce:
-            self.catalog.arrange(shaping=Enforced(None, self.config.folder))
+        arrange(self.catalog, self.config)
+        self.served: str | None = None
+        """The view that every face serves, whatever the configuration says of it."""
         self.scopes = Scopes(bounds=self._bounds(), vault=self.configurations if self._explicit_data else None)
         self.suspended = Suspensions(self.records, self.secrets)
         self.executor = Executor(
@@ -520,8 +521,11 @@ class Workbench:
         said = before.path if config is None else config
         fresh = (before if said is None else _config_of(said)).for_environment(self._environment)
 
+        check(self.catalog, fresh)
+
         def rest() -> None:
             self.config = fresh
+            arrange(self.catalog, fresh)
             self.scopes.rebound(self._bounds())
 
         return await self._sources.reload(fresh, before=before, given=sources, more=rest)
@@ -532,9 +536,29 @@ class Workbench:
 
     # seams
 
-    def session(self, *, principal: str = "local", face: str = "python", id: str | None = None) -> Session:
-        """One caller's verbs; every face works through one."""
-        return Session(Caller(principal, face, id), catalog=self.catalog, scopes=self.scopes, executor=self.executor)
+    def session(
+        self, *, principal: str = "local", face: str = "python", id: str | None = None, view: str | None = None
+    ) -> Session:
+        """One caller's verbs; every face works through one.
+
+        `view` is the part of everything that it is served; by default what the configuration says of the principal's token
+        and of the face. Raises `ValueError` for a view that there is none of.
+        """
+        if view is None:
+            view = view_for(self.config, principal, face, served=self.served)
+        elif view not in self.catalog.views:
+            hint = self.catalog.snapshot.suggest(view, self.catalog.views)
+            raise ValueError(f"there is no view {view!r}{hint}")
+        caller = Caller(principal, face, id, view)
+        return Session(caller, catalog=self.catalog, scopes=self.scopes, executor=self.executor)
+
+    def view(self, name: str) -> Session:
+        """A part of everything, by the name that the configuration gives it. Raises `ValueError` where there is none."""
+        return self.session(view=name)
+
+    def unavailable(self) -> list[str]:
+        """What is not there now, a line for each source: since when, why, when it is tried again."""
+        return self._mine.unavailable()
 
     def asgi(self, *, token: str | None = None) -> Callable[..., Awaitable[None]]:
         """The faces as one ASGI application, for another server; the bench stays yours to enter and leave."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import itertools
 import logging
 import time
@@ -45,6 +46,9 @@ class Shaped:
     denied: Mapping[str, str] = field(default_factory=dict[str, str])
     """Those that are left out, by the name that the rule gave them, with why."""
     reports: Sequence[Report] = ()
+    """What means nothing."""
+    faults: Sequence[Report] = ()
+    """What is void, with why."""
 
 
 class Shaping(Protocol):
@@ -96,6 +100,9 @@ class Catalog:
         self._shaping: Shaping | None = None
         self._finder = ""
         self._lifted: dict[tuple[str, str], tuple[Invocable, object, dict[str, Any], ToolEntry]] = {}
+        self._renamed: dict[tuple[str, str], tuple[ToolEntry, str, ToolEntry]] = {}
+        self.faults: tuple[Report, ...] = ()
+        """What of the operator's words about tools is void."""
 
     @property
     def views(self) -> Mapping[str, View]:
@@ -117,6 +124,12 @@ class Catalog:
         self._deferred_after = deferred_after
         if self._sources:
             self.rebuild()
+
+    def judge(self, shaping: Shaping) -> list[Report]:
+        """What of a shaping would be void, with the tools that there are now. Nothing changes."""
+        entries = [known[3] for known in self._lifted.values()]
+        shaped = shaping.shaped(entries, self._sources)
+        return [*shaped.faults, *_chosen(shaped.entries, copy.deepcopy(self._names))[1]]
 
     def seen(self, view: str | None) -> Snapshot:
         """The catalogue as it looks through a view; None is everything. Through a view that is gone nothing is seen."""
@@ -351,8 +364,10 @@ class Catalog:
             if name.reason and name.reason != "source prefix":
                 reports.append(Report(source.name, original, f"called {name.exposed}: {name.reason}"))
         shaped = Shaped(entries) if self._shaping is None else self._shaping.shaped(entries, self._sources)
-        reports += shaped.reports
-        tools = {entry.tool.name: entry for entry in self._called(shaped.entries, reports)}
+        chosen, collisions = _chosen(shaped.entries, self._names)
+        self.faults = (*shaped.faults, *collisions)
+        reports += [*self.faults, *shaped.reports]
+        tools = {entry.tool.name: entry for entry in self._called(shaped.entries, chosen)}
         self._names.show(tools)
         of_toolkit: dict[str, dict[str, str]] = {}
         for name, entry in tools.items():
@@ -360,53 +375,59 @@ class Catalog:
                 of_toolkit.setdefault(entry.tool.toolkit, {})[name] = entry.original
         return tools, of_toolkit, {name: why for name, why in shaped.denied.items() if name not in tools}
 
-    def _called(self, entries: Sequence[ToolEntry], reports: list[Report]) -> Iterable[ToolEntry]:
-        """The tools by the names that a person chose for them, as far as nothing else is known by these."""
-        if not any(entry.alias for entry in entries):
-            return entries
-        taken = {entry.given: entry for entry in entries if not entry.alias}
-        chosen: dict[tuple[str, str], str] = {}
-        void: list[ToolEntry] = []
+    def _called(self, entries: Sequence[ToolEntry], chosen: Mapping[tuple[str, str], str]) -> Iterable[ToolEntry]:
+        before, self._renamed = self._renamed, {}
         for entry in entries:
-            if not entry.alias:
+            name = chosen.get(entry.key, entry.tool.name)
+            if name == entry.tool.name:
+                yield entry
                 continue
-            rival = taken.get(entry.alias)
-            if rival is None and self._names.claim(entry.key, entry.alias):
-                taken[entry.alias] = entry
-                chosen[entry.key] = entry.alias
-                continue
-            void.append(entry)
-            who = "another tool" if rival is None else f"{rival.source}/{rival.original}"
-            if (owner := self._names.owner(entry.alias)) == _FINDER_KEY:
-                who = "the tool that finds others"
-            elif rival is None and owner is not None:
-                who = f"{owner[0]}/{owner[1]}, by which callers know it"
-            reports.append(
-                Report(
-                    entry.source,
-                    entry.original,
-                    f"stays {entry.given}: the name {entry.alias!r} in the configuration is that of {who}; choose another",
-                )
-            )
-        for entry in void:
-            name, salt = entry.given, 0
-            while name in taken or not self._names.claim(entry.key, name):
-                name, salt = hashed(entry.given, entry.key, salt=salt), salt + 1
-            taken[name] = entry
-            chosen[entry.key] = name
-        return [_renamed(entry, chosen[entry.key]) if entry.alias else entry for entry in entries]
+            known = before.get(entry.key)
+            if known is None or known[0] is not entry or known[1] != name:
+                reason = "chosen in the configuration" if name == entry.alias else entry.renamed
+                known = (entry, name, replace(entry, tool=lift(entry.tool, name=name), renamed=reason))
+            self._renamed[entry.key] = known
+            yield known[2]
+
+
+def _chosen(entries: Sequence[ToolEntry], names: Names) -> tuple[dict[tuple[str, str], str], list[Report]]:
+    """What those tools are called for which a person chose a name, as far as nothing else is known by it."""
+    chosen: dict[tuple[str, str], str] = {}
+    reports: list[Report] = []
+    if not any(entry.alias for entry in entries):
+        return chosen, reports
+    taken = {entry.given: entry for entry in entries if not entry.alias}
+    void: list[ToolEntry] = []
+    for entry in entries:
+        if not entry.alias:
+            continue
+        rival = taken.get(entry.alias)
+        if rival is None and names.claim(entry.key, entry.alias):
+            taken[entry.alias] = entry
+            chosen[entry.key] = entry.alias
+            continue
+        void.append(entry)
+        owner = names.owner(entry.alias)
+        if rival is not None:
+            who = f"that of {rival.source}/{rival.original}"
+        elif owner == _FINDER_KEY:
+            who = "that of the tool that finds others"
+        else:
+            who = f"what callers know {'/'.join(owner or ())} by"
+        text = f"stays {entry.given}: the name {entry.alias!r} is {who}; choose another"
+        reports.append(Report(entry.source, entry.original, text))
+    for entry in void:
+        name, salt = entry.given, 0
+        while name in taken or not names.claim(entry.key, name):
+            name, salt = hashed(entry.given, entry.key, salt=salt), salt + 1
+        taken[name] = entry
+        chosen[entry.key] = name
+    return chosen, reports
 
 
 def _dated(source: Source) -> Source:
     """A source that failed, with when."""
     return source if source.failed is None or source.since is not None else replace(source, since=time.time())
-
-
-def _renamed(entry: ToolEntry, name: str) -> ToolEntry:
-    if name == entry.tool.name:
-        return entry
-    reason = "chosen in the configuration" if name == entry.alias else entry.renamed
-    return replace(entry, tool=lift(entry.tool, name=name), renamed=reason)
 
 
 def _offered(source: Source, ask: Callable[[], Iterable[T]], reports: list[Report]) -> list[T]:

@@ -1,5 +1,7 @@
 """Where capabilities come from: Python, remote A2E hosts. Each gives a `CapabilityProvider`; `combine` wraps one."""
 
+from .argument_schemas import ArgumentChange
+from .arguments import Rearranged, sound
 from .combine import Filtered, Overridden, Prefixed, Renamed, Wrapped
 from .connection import Backoff, Connection, Link
 from .functions import (
@@ -13,6 +15,7 @@ from .functions import (
 )
 
 __all__ = [
+    "ArgumentChange",
     "Backoff",
     "Connection",
     "Filtered",
@@ -24,8 +27,10 @@ __all__ = [
     "Loaded",
     "Overridden",
     "Prefixed",
+    "Rearranged",
     "Renamed",
     "Wrapped",
     "load_module",
     "objects_of",
+    "sound",
 ]
