@@ -17,7 +17,7 @@ import os
 import re
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -338,7 +338,7 @@ class Enforced:
         if self._inner is None:
             return Shaped(kept, denied)
         shaped = self._inner.shaped(kept, sources)
-        return Shaped(shaped.entries, {**shaped.denied, **denied}, shaped.reports)
+        return replace(shaped, denied={**shaped.denied, **denied})
 
     def _refusal(
         self, entry: ToolEntry, sources: Mapping[str, Source], changed_toolkits: Mapping[tuple[str, str], str]

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeVar
 
 from anykit.capabilities import (
@@ -89,6 +90,7 @@ class McpSource:
         self._started = False
         self._callbacks: list[Callable[[], None]] = []
         self._tools: tuple[McpTool, ...] = ()
+        self._listed: frozenset[str] = frozenset()
         self._resources = McpResources(self)
         self._prompts = McpPrompts(self)
         self._left_out: dict[str, tuple[LeftOut, ...]] = {}
@@ -174,6 +176,12 @@ class McpSource:
     def left_out(self) -> tuple[LeftOut, ...]:
         """What of the last lists is not offered as it was listed."""
         return tuple(one for kind in self._left_out.values() for one in kind)
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Patterns of `allow` and `deny` that match nothing that the server lists: a silent rule is often a misspelt one."""
+        rules = [one for one in (*self.server.allow, *self.server.deny) if one != "*"]
+        return tuple(one for one in rules if not any(fnmatchcase(name, one) for name in self._listed))
 
     @property
     def stderr(self) -> str:
@@ -348,6 +356,7 @@ class McpSource:
             if index % 200 == 199:
                 await asyncio.sleep(0)  # thousands of tools leave the others their turn
         before, self._tools = self._tools, tuple(tools.values())
+        self._listed = frozenset(seen)
         self.report("tools", reports)
         return before != self._tools
 
