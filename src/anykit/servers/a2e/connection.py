@@ -362,9 +362,9 @@ class Connection:
                 pass
         if self._mcp is not None and request.capability == MCP and not await self._is_plugged(request):
             return await self._mcp.answer(message)
-        if request.capability == SKILL and self._skills is not None and self._skills.offered:
-            if not await self._is_plugged(request):
-                return await self._skills.answer(request)
+        skills = self._skills if request.capability == SKILL else None
+        if skills is not None and skills.offered and not await self._is_plugged(request):
+            return await skills.answer(request)
         if self._plugged is None or request.capability in ("tools", "toolkits"):
             raise Refusal("invalid_message", f"{request.kind.name} is not served here")
         if "id" in type(message).model_fields:
