@@ -91,14 +91,19 @@ class _Writing:
         """The schema of one place; None where no value fits. `around` are the definitions that it stands in."""
         self._nodes += 1
         if isinstance(node, bool):
-            return _anything({}) if node else None
+            return self._anything({}, where) if node else None
         names = _references(node, self._merger)
         if names and (names & set(around) or self._nodes > MAX_NODES or len(where) > MAX_DEPTH):
             return self._cut(node, where, names, again=bool(names & set(around)))
         whole = self._merger.expanded(node)
         if isinstance(whole, bool):
-            return _anything({}) if whole else None
+            return self._anything({}, where) if whole else None
         return self._forms(whole, where, (*around, *sorted(names)))
+
+    def _anything(self, said: JsonObject, where: Tokens) -> JsonObject:
+        """Any value; arrays in arrays in arrays are not said."""
+        self._ledger.lose(where, "type")
+        return _anything(said)
 
     def _cut(self, node: JsonObject, where: Tokens, names: set[str], *, again: bool) -> JsonObject:
         """A place that would lead on without end."""
@@ -206,7 +211,7 @@ class _Writing:
         if not kinds:
             if nullable:
                 return _null(node, where, self._ledger)
-            return self._noted(_anything({}), node, where, "")
+            return self._noted(self._anything({}, where), node, where, "")
         if len(kinds) == 1:
             return self._single(node, kinds[0], where, around, nullable=nullable)
         outer = {key: value for key, value in node.items() if key in ANNOTATIONS}
@@ -259,7 +264,7 @@ class _Writing:
             if (one := self.write(cast(Node, rest), (*where, "items"), around)) is not None:
                 forms.append(one)
         elif first and rest is None:
-            return _anything({})
+            return self._anything({}, where)
         flat = [form for one in forms for form in cast("list[JsonObject]", one.get("anyOf", [one]))]
         if not flat:
             return _anything({})
@@ -279,7 +284,7 @@ class _Writing:
         for name in required:
             if name not in members and name not in named(node, "properties"):
                 found = self.write(cast(Node, rest), (*where, "properties", name), around)
-                members[name] = found or _anything({})
+                members[name] = found or self._anything({}, (*where, "properties", name))
         if members:
             made["properties"] = members
             kept = [name for name in required if name in members]
@@ -381,7 +386,8 @@ def _number(node: JsonObject, keyword: str) -> int | float | None:
 def _anything(said: JsonObject) -> JsonObject:
     """Any value, as near as it comes: each place has a type."""
     inner: list[JsonObject] = [{"type": kind, "nullable": True} for kind in _ANY]
-    forms: list[JsonObject] = [*inner, {"type": "array", "items": {"anyOf": inner}, "nullable": True}]
+    array: JsonObject = {"type": "array", "items": {"anyOf": inner}, "nullable": True, "description": "of any values"}
+    forms: list[JsonObject] = [*inner, array]
     text: object = said.get("description")
     return _with_text({"anyOf": forms}, text if isinstance(text, str) else "")
 

@@ -100,6 +100,8 @@ class _OpenAI(Strict):
             self.ledger.refuse(
                 where, keyword, f"not every model takes it, and {LONGEST_PATTERN} is the longest pattern"
             )
+        elif most is not None and most < least:
+            self.ledger.refuse(where, keyword, "below minLength: no value fits here")
         rest = {key: value for key, value in node.items() if key not in ("minLength", "maxLength")}
         return {"pattern": f"^[\\s\\S]{{{least},{'' if most is None else int(most)}}}$", **rest}
 

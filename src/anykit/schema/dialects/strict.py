@@ -277,7 +277,8 @@ class Strict:
 
     def keyword(self, made: JsonObject, notes: JsonObject, key: str, value: Any, where: Tokens) -> None:
         """A keyword that can refuse a value."""
-        self.ledger.refuse(where, key, f"{self.provider} has no such keyword in a strict schema")
+        older = _OLDER.get(key, "")
+        self.ledger.refuse(where, key, f"{self.provider} has no such keyword in a strict schema{older}")
 
     def annotated(self, made: JsonObject, node: JsonObject, notes: JsonObject | None = None) -> JsonObject:
         """`made` with what describes `node`; a default and examples as a note."""
@@ -290,6 +291,12 @@ class Strict:
         """The provider's bounds on the whole."""
 
 
+_OLDER: Final = {
+    "prefixItems": " (a tuple: `items` as a list)",
+    "dependentRequired": " (`dependencies`)",
+    "dependentSchemas": " (`dependencies`)",
+}
+"""What older drafts call a keyword."""
 _WRITTEN: Final = frozenset(
     ("type", "properties", "required", "additionalProperties", "items", "enum", "const", "$ref", "allOf", "$defs")
 )
