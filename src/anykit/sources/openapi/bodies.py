@@ -19,10 +19,11 @@ from .dialect import Schemas
 from .references import Misplaced
 from .styles import Style, query_pairs, text_of
 
-Kind: TypeAlias = Literal["json", "form", "multipart", "text", "binary"]
+Kind: TypeAlias = Literal["json", "form", "multipart", "lines", "text", "binary"]
 
 JSON = "application/json"
 _JSON = re.compile(r"(application|text)/json|[^/]+/[^/]+\+json")
+_LINES = re.compile(r"application/(x-)?(ndjson|jsonl|jsonlines|json-lines)")
 _ANY = frozenset({"*/*", "application/*"})
 _BYTES = re.compile(r"application/octet-stream|(image|audio|video)/.+|application/(pdf|zip|gzip|x-tar)")
 _PLAIN_WORDS = frozenset(
@@ -95,6 +96,10 @@ class Body:
                 return self.media_type, self._form(_object(value, place)).encode()
             case "multipart":
                 return None, self._multipart(_object(value, place), place)
+            case "lines":
+                rows = cast("list[Json]", value) if isinstance(value, list) else None
+                text = text_of(value) if rows is None else "".join(f"{to_json(row)}\n" for row in rows)
+                return self.media_type, text.encode()
             case "text":
                 kind = self.media_type if "charset" in self.media_type.lower() else f"{self.media_type}; charset=utf-8"
                 return kind, text_of(value).encode()
@@ -234,6 +239,8 @@ def _kind_of(name: str, media: JsonObject, base: str, schemas: Schemas) -> tuple
         return 3, "multipart"
     if kind == "application/x-www-form-urlencoded":
         return 4, "form"
+    if _LINES.fullmatch(kind):
+        return 5, "lines"
     if "xml" in kind:
         return None
     if kind.startswith("text/"):
@@ -293,8 +300,8 @@ def _members(node: object, base: str, kind: Kind, schemas: Schemas, raw: frozens
     if not found:
         return None
     parts, required = found
-    if not parts:
-        return None
+    if not parts:  # a form that says it has no fields has none
+        return () if kind != "json" and "properties" in cast(JsonObject, node) else None
     # As one object, so that what is only for answers is left out as everywhere else.
     whole = {"type": "object", "required": sorted(required), "properties": {n: c for n, (c, _) in parts.items()}}
     bases = {base for _, base in parts.values()}

@@ -30,7 +30,9 @@ MAX_EXAMPLE = 500
 
 _TYPES = frozenset({"null", "boolean", "object", "array", "number", "integer", "string"})
 _OF_OPENAPI = frozenset({"discriminator", "xml", "externalDocs"})
-_OF_THE_DOCUMENT = frozenset({"$id", "$schema", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"})
+_OF_THE_DOCUMENT = frozenset(
+    {"$id", "$recursiveAnchor", "$schema", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"}
+)
 """What has a meaning only where the schema stood: references are resolved already."""
 _DATA = frozenset({"enum", "const", "default", "examples", "example", "required", "type"})
 _TEXTS = frozenset({"title", "description", "$comment"})
@@ -39,7 +41,7 @@ _LIMITS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 _WHOLE = ("$ref", "allOf", "anyOf", "oneOf", "not", "const", "if")
 """Keywords that null has to get past as well, where it is to be allowed."""
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_REFERENCES = ("$ref", "$dynamicRef")
 
 
 class Schemas:
@@ -50,6 +52,8 @@ class Schemas:
         self.minor = minor
         self.notes: dict[str, None] = {}
         """What was mended, each once."""
+        self.places: dict[int, Found] = {}
+        """Where a value stands that was referred to, by its identity."""
         self._names: dict[tuple[str, str], str] = {}
         self._taken: set[str] = set()
         self._sources: dict[str, Found] = {}
@@ -76,6 +80,7 @@ class Schemas:
             said = [key for key in node if not key.startswith("x-")]
             if isinstance(node.get("$ref"), str) and self._only_refers(said, node):
                 found = self.references.find(node["$ref"], base)
+                self.places[id(found.value)] = found
                 schema, base = found.value, found.base
             elif said == ["allOf"] and isinstance(node["allOf"], list) and len(cast("list[Any]", node["allOf"])) == 1:
                 schema = cast("list[object]", node["allOf"])[0]
@@ -131,6 +136,7 @@ class Schemas:
             self._names[key] = name
             self._taken.add(name)
             self._sources[name] = found
+            self.places[id(found.value)] = found
         return name
 
     def _name(self, found: Found) -> str:
@@ -151,6 +157,8 @@ class _Conversion:
         self._mode: Mode = mode
         self._hidden = "readOnly" if mode == "request" else "writeOnly"
         self._nodes = 0
+        self._recursive: list[Found] = []
+        """The schemas around this one that `$recursiveRef` may mean, innermost last."""
         self.uses: set[str] = set()
 
     def node(self, schema: object, base: str, depth: int) -> Node:
@@ -162,21 +170,24 @@ class _Conversion:
         if not isinstance(schema, dict):
             raise Misplaced("a schema that is no object")
         given = cast(JsonObject, schema)
-        old = self._schemas.minor == 0
         hidden = self._hidden_names(given, base)
         made: JsonObject = {}
+        found = self._schemas.places.get(id(given)) if given.get("$recursiveAnchor") is True else None
+        if found is not None:
+            self._recursive.append(found)
         for key, value in given.items():
             if key in _REFERENCES:
-                self._refer(made, value, base)
+                self._refer(made, self._schemas.references.find(value, base), value)
+            elif key == "$recursiveRef":  # 2019-09, which some documents of 3.0 have
+                self._refer(made, self._recursive[-1] if self._recursive else None, value)
             elif key not in _OF_OPENAPI and key not in _OF_THE_DOCUMENT and (key[:2] != "x-" or key == "x-secret"):
                 self._member(made, key, value, base, depth, hidden)
-        if old:
-            return _of_3_0(made, given)
-        return made
+        if found is not None:
+            self._recursive.pop()
+        return _of_3_0(made) if self._schemas.minor == 0 else made
 
-    def _refer(self, made: JsonObject, value: object, base: str) -> None:
-        found = self._schemas.references.find(value, base)
-        if isinstance(found.value, bool) or not isinstance(found.value, dict):
+    def _refer(self, made: JsonObject, found: Found | None, value: object) -> None:
+        if found is None or not isinstance(found.value, dict):
             raise Misplaced(f"{str(value)[:200]!r} leads to no schema")
         name = self._schemas.named(found)
         self.uses.add(name)
@@ -272,7 +283,7 @@ class _Conversion:
         return False
 
 
-def _of_3_0(made: JsonObject, given: JsonObject) -> JsonObject:
+def _of_3_0(made: JsonObject) -> JsonObject:
     """What OpenAPI 3.0 says in its own words, in those of JSON Schema."""
     nullable = made.pop("nullable", None) is True
     if "$ref" in made:  # 3.0: nothing beside a reference counts but what is for readers

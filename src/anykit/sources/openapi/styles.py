@@ -64,11 +64,11 @@ def query_pairs(style: Style, name: str, value: Json) -> list[str]:
             return [f"{key}={item}" for item in items]
         return [f"{key}={_DELIMITERS.get(style.name, ',').join(items)}"]
     if isinstance(value, dict):
+        if style.explode:
+            return [pair for member, item in cast(JsonObject, value).items() for pair in _exploded(member, item, write)]
         members = _members(cast(JsonObject, value), write)
         if not members:
             return []
-        if style.explode:
-            return [f"{quote(member, safe=_IN_NAMES)}={text}" for member, text in members]
         flat = [word for member, text in members for word in (write(member), text)]
         return [f"{key}={_DELIMITERS.get(style.name, ',').join(flat)}"]
     return [f"{key}={write(text_of(value))}"]
@@ -111,6 +111,12 @@ def query_pairs_plain(style: Style, name: str, value: Json) -> list[str]:
 def form_text(text: str) -> str:
     """A text in a form: as in a query, everything encoded."""
     return _encoded(text)
+
+
+def _exploded(name: str, item: Json, write: Write) -> list[str]:
+    """A member as a parameter of its own; a list in it, of which the specification says nothing, as several."""
+    items = cast("list[Json]", item) if isinstance(item, list) else [item]
+    return [f"{quote(name, safe=_IN_NAMES)}={write(text_of(one))}" for one in items if one is not None]
 
 
 def _matrix(style: Style, key: str, value: Json) -> list[str]:
