@@ -12,6 +12,7 @@ import pytest
 from anykit.capabilities import CapabilityError
 from anykit.cli.demo import ledger
 from anykit.cli.demo.agents import A2A_STEPS, AgentStage, answer_question, call_official_agent
+from anykit.cli.demo.bring import BRING_STEPS
 from anykit.cli.demo.servers import MCP_STEPS, ServerStage, isolate_servers, one_result_everywhere
 from anykit.cli.demo.stage import Stage, StepFailed, furnish, require
 from anykit.cli.demo.steps import STEPS, Step
@@ -20,17 +21,18 @@ from anykit.sources.a2e import A2EClient
 from cli.running import anykit
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 def test_the_demonstration_passes_over_both_transports_with_agents_and_with_servers() -> None:
     done = anykit("demo", "--json")
     assert done.code == 0, done.out
     titles = [step.title for step in STEPS]
-    more = [step.title for step in (*A2A_STEPS, *MCP_STEPS)]
+    more = [step.title for step in (*A2A_STEPS, *MCP_STEPS, *BRING_STEPS)]
     assert [report["step"] for report in done.json] == [*titles, *titles, *more]
     sections = ["stdio"] * len(STEPS) + ["http"] * len(STEPS) + ["a2a"] * len(A2A_STEPS) + ["mcp"] * len(MCP_STEPS)
+    sections += ["bring"] * len(BRING_STEPS)
     assert [report["transport"] for report in done.json] == sections
     assert all(report["passed"] for report in done.json)
-    assert sum(report["seconds"] for report in done.json) < 30
+    assert sum(report["seconds"] for report in done.json) < 60
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ from anykit.cli.invocation import Invocation
 from anykit.cli.terminal import Terminal
 
 from .agents import A2A_STEPS, AgentStage, with_agents
+from .bring import BRING_STEPS, BringStage, with_things
 from .servers import MCP_STEPS, ServerStage, with_servers
 from .stage import Stage, StepFailed, furnish, over_http, over_stdio
 from .steps import STEPS, Step
@@ -43,6 +44,7 @@ Opening: TypeAlias = Callable[[Path], AbstractAsyncContextManager[StageT]]
 TRANSPORTS: tuple[tuple[str, Opening[Stage]], ...] = (("stdio", over_stdio), ("http", over_http))
 AGENTS: tuple[tuple[str, Opening[AgentStage]], ...] = (("a2a", with_agents),)
 SERVERS: tuple[tuple[str, Opening[ServerStage]], ...] = (("mcp", with_servers),)
+THINGS: tuple[tuple[str, Opening[BringStage]], ...] = (("bring", with_things),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ def run(invocation: Invocation) -> int:
     """Start a real host twice, over stdio and over HTTP, and do the main job with it on real files in a temporary folder.
 
     Then call a real A2A agent, be called as one, and answer what it asks; and take in MCP servers, whose tools are called
-    over every protocol. Offline, without any key, in less than 30 seconds. Exit code 0 only where every step passes.
+    over every protocol; and add a little of everything that a person may have. Offline, without any key, in less than a
+    minute. Exit code 0 only where every step passes.
     """
     terminal = invocation.terminal
     begun = time.monotonic()
@@ -89,6 +92,7 @@ async def _show(terminal: Terminal) -> list[Report]:
         demonstrate(STEPS, TRANSPORTS, heading=heading),
         demonstrate(A2A_STEPS, AGENTS, heading=heading),
         demonstrate(MCP_STEPS, SERVERS, heading=heading),
+        demonstrate(BRING_STEPS, THINGS, heading=heading),
     ):
         async for report in section:
             reports.append(report)
