@@ -119,6 +119,11 @@ def _without_key(text: str, headings: Sequence[Heading], path: Path) -> str:
 def _with_item(text: str, headings: Sequence[Heading], path: Path, value: Any, newline: str) -> str:
     """One more `[[list]]` behind the last."""
     items = [one for one in headings if one.path[: len(path)] == path and len(one.path) > len(path)]
+    is_table: bool = isinstance(value, dict)
+    if is_table and len(path) == 1 and path[0] not in tomllib.loads(text):
+        head = text if not text or text.endswith("\n") else text + newline
+        lines = [*([""] if head.strip() else []), f"[[{_dotted(path)}]]", *_pairs(value)]
+        return head + newline.join(lines) + newline
     if not items or not all(isinstance(one.path[len(path)], int) for one in items):
         raise Unfit("it is no list of tables")
     place = _line_end(text, items[-1].end)

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -62,6 +62,8 @@ class ServerFile:
     """The entries as they are written, in the same order."""
     reading: Reading | None = None
     """How they were read; None where there is nothing to be read another way."""
+    gates: Gates = field(default_factory=Gates)
+    """What stands elsewhere about them."""
 
 
 def is_server_file(data: Mapping[str, Any], path: Path | None = None) -> bool:
@@ -117,7 +119,7 @@ def _read(file: Path | None, definitions: list[Definition], reading: Reading, ga
     if ignored := dict.fromkeys(key for entry in entries for key in entry.ignored):
         reports.append(f"keys that mean nothing here: {', '.join(ignored)}")
     return ServerFile(
-        file, reading.client.id, reading.client.title, entries, tuple(reports), tuple(definitions), reading
+        file, reading.client.id, reading.client.title, entries, tuple(reports), tuple(definitions), reading, gates
     )
 
 

@@ -34,6 +34,8 @@ _PIECES: Final[tuple[tuple[Form, str], ...]] = (
     ("%X%", rf"%(?P<percent>{_NAME})%"),
 )
 _LOOKS_LIKE: Final = re.compile(r"\$\{[^{}\s]{1,200}\}|(?<!\$)\{(?:env|file):[^{}]{1,200}\}")
+_OPTIONAL: Final = frozenset({"env_vars", "env_keys", "env_http_headers"})
+"""Keys that pass a variable on where it is set."""
 _ASSIGNMENT: Final = re.compile(rf"\s*(?:export\s+)?({_NAME})\s*=\s*(.*?)\s*")
 
 
@@ -216,7 +218,7 @@ class Referring:
 
     def variable(self, name: str, key: str) -> str | None:
         """See `Values`."""
-        return f"${{{name}}}"
+        return f"${{{name}:-}}" if key in _OPTIONAL else f"${{{name}}}"
 
     def variables(self, file: str, key: str) -> Mapping[str, str]:
         """See `Values`."""

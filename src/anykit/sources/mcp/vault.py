@@ -55,11 +55,12 @@ class Drawer:
     def __init__(self, vault: Vault, server: McpServer) -> None:
         self._vault = vault
         client = server.oauth.client_id if server.oauth is not None else ""
-        self._name = hashlib.sha256(f"{server.url}\n{client}".encode()).hexdigest()[:32]
+        self.name = hashlib.sha256(f"{server.url}\n{client}".encode()).hexdigest()[:32]
+        """What it is kept under."""
 
     async def read(self) -> JsonObject:
         """All of it; {} where there is nothing, or nothing that can be read."""
-        text = await self._vault.get(SCOPE, self._name)
+        text = await self._vault.get(SCOPE, self.name)
         if text is None:
             return {}
         try:
@@ -72,8 +73,8 @@ class Drawer:
         """Set some of it; None takes a field away."""
         kept = {**await self.read(), **fields}
         kept = {key: value for key, value in kept.items() if value is not None}
-        await self._vault.put(SCOPE, self._name, json.dumps(kept))
+        await self._vault.put(SCOPE, self.name, json.dumps(kept))
 
     async def clear(self) -> bool:
         """Forget all of it; whether there was any."""
-        return await self._vault.delete(SCOPE, self._name)
+        return await self._vault.delete(SCOPE, self.name)
