@@ -148,7 +148,9 @@ class Workbench:
         self._mine = self.session()
         self.skills = Library(self._toolkits_for)
         """The skills of all sources."""
-        self._trust_dir = default_data_dir(data_dir)
+        # What a person agreed to lies in a folder of that person's, never in one that a file names.
+        named = data_dir is not None and Path(data_dir) != self._data_dir_of_file()
+        self._trust_dir = default_data_dir(data_dir if named else None)
         self.models = _models_of(self.config)
         """Asks the models of A2E agents on behalf of MCP servers, where the configuration allows it."""
         self._settings = ToolkitSettings(

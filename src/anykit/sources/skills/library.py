@@ -152,6 +152,10 @@ class Library:
         """Whether the tool is this source's to offer: it is the first, so that a source that is quicker changes no name."""
         return bool(self.for_models) and shelf is self._shelves[0]
 
+    def source_of(self, name: str) -> str:
+        """What the source of one is called."""
+        return self._owners[name].name if name in self.skills else ""
+
     def find(self, name: str) -> Skill | None:
         """One that counts; None where there is none of that name."""
         return self.skills.get(name)

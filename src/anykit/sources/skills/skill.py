@@ -16,10 +16,8 @@ from . import files
 from .errors import Finding, Unreadable
 from .files import Tree
 from .frontmatter import Parted, parted
-from .strict import MAX_COMPATIBILITY, MAX_DESCRIPTION, MAX_NAME, NAMES
+from .strict import MAX_COMPATIBILITY, MAX_DESCRIPTION, MAX_FILE, MAX_NAME, NAMES
 
-MAX_FILE: Final = 1024 * 1024
-"""Bytes of a `SKILL.md`."""
 MAX_TOOLKITS: Final = 64
 MAX_RESOURCES: Final = 512
 """Files that a skill may have whose digests are told (Skills extension of MCP, "Limits")."""

@@ -19,7 +19,7 @@ from .errors import Finding, Unreadable
 from .folders import Found, Place, look
 from .library import KIND, Library
 from .resources import SkillResources, located
-from .skill import MAX_FILE, Skill, read_skill
+from .skill import Skill, read_skill
 from .strict import strict_faults
 from .tool import SkillTool
 
@@ -176,6 +176,11 @@ class SkillsSource:
         return self._places
 
     @property
+    def notes(self) -> Sequence[Finding]:
+        """What was known of it before it looked."""
+        return self._notes
+
+    @property
     def skills(self) -> Sequence[Skill]:
         """Its skills, those that count most first, shadowed ones among them."""
         return self._seen.skills
@@ -317,7 +322,7 @@ class SkillsSource:
 
 def _conforming(skill: Skill) -> Skill | Finding:
     """A skill that is what the specification demands. A field that it does not know is reported, and no reason."""
-    faults = strict_faults(skill.folder, limit=MAX_FILE)
+    faults = strict_faults(skill.folder)
     fatal = [fault for fault in faults if not fault.startswith("unknown field")]
     where = str(skill.location)
     if fatal:

@@ -15,6 +15,8 @@ from .errors import Unreadable
 
 NAMES: Final = ("SKILL.md", "skill.md")
 """What the file is called; the first is what it should be."""
+MAX_FILE: Final = 1024 * 1024
+"""Bytes of a `SKILL.md`."""
 MAX_NAME: Final = 64
 MAX_DESCRIPTION: Final = 1024
 MAX_COMPATIBILITY: Final = 500
@@ -22,7 +24,7 @@ FIELDS: Final = ("name", "description", "license", "compatibility", "metadata", 
 """Every field that the specification knows."""
 
 
-def strict_faults(folder: Path, *, limit: int) -> list[str]:
+def strict_faults(folder: Path, *, limit: int = MAX_FILE) -> list[str]:
     """What is wrong with a skill's folder; [] is a valid skill. At most `limit` bytes of its file are read."""
     if not folder.exists():
         return ["there is no such folder"]
