@@ -127,7 +127,7 @@ def _bounds(case: Case) -> Iterator[Finding]:
 
 def _wide_places(case: Case) -> dict[Path, str]:
     home = case.home.resolve()
-    return {Path("/"): "the whole file system", home: "the whole home folder", home.parent: "all home folders"}
+    return {home.parent: "all home folders", home: "the whole home folder", Path("/"): "the whole file system"}
 
 
 def _is_everything(value: str) -> bool:

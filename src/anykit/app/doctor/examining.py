@@ -104,10 +104,13 @@ def _sorted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Each once; a source that fails for a variable is not told a second time."""
+    """Each once; what one finding says is not said again by another that follows from it."""
     kept = list(dict.fromkeys(findings))
     unset = {one.message for one in kept if one.code == "variable_unset"}
+    shown = {one.where for one in kept if one.code in ("secret_in_git", "secret_readable")}
     for one in kept:
-        if one.code == "source_dead" and any(message in one.message for message in unset):
-            continue
-        yield one
+        follows = (one.code == "source_dead" and any(message in one.message for message in unset)) or (
+            one.code == "token_in_file" and one.where in shown
+        )
+        if not follows:
+            yield one

@@ -61,7 +61,7 @@ _ARGUMENT: Final = re.compile(
     r"^--?[\w-]*(?:token|secret|password|api-?key|access-?key|auth)(?P<value>=.*)?$", re.IGNORECASE
 )
 _PLACEHOLDER: Final = re.compile(
-    r"^(<.*>|\[.*\]|\{.*\}|x+|\*+|\.+|-+|(your|my|the|an?|insert|put|add|some)\b.*|.*(changeme|change[_-]me|example|dummy"
+    r"^(<.*>|\[.*\]|\{.*\}|x+|\*+|\.+|-+|(your|my|insert|put|enter)\b.*|.*(changeme|change[_-]me|example|dummy"
     r"|placeholder|redacted|todo|goes[_-]?here|replace).*|none|null|true|false|yes|no|on|off|auto|oauth2?|basic|bearer"
     r"|\d{1,6}|test|fake|secret|password|token)$",
     re.IGNORECASE | re.DOTALL,

@@ -62,7 +62,7 @@ def _fix(name: str, source: Source, reason: str, needs: str) -> str:
     if "not set" in low:
         return "set the variable, or give it a default: ${NAME:-default}"
     if "no such file" in low or "not found" in low or "there is no" in low:
-        return f"correct {source.location or 'its command'}, or leave it out: {_off(name)}"
+        return f"correct its command or path ({source.location or name}), or leave it out: {_off(name)}"
     if "refused" in low or "resolve" in low or "unreachable" in low or "timed out" in low:
         return f"start it, or correct its address ({source.location or 'url'}); leave it out: {_off(name)}"
     return f"anykit show {name} says more; leave it out: {_off(name)}"

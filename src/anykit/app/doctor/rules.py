@@ -48,7 +48,10 @@ def rules(case: Case) -> Iterator[Finding]:
 def _toolkits(case: Case) -> Iterator[Finding]:
     """Tables of toolkits that no source offers; one that may come with a source that is away is not judged."""
     snapshot, config = case.snapshot, case.config
-    if any(state_of(source).status not in ("ready", "disabled") for source in snapshot.sources.values()):
+    if any(
+        state_of(source).status not in ("ready", "disabled") and source.kind not in _WITHOUT_TOOLKITS
+        for source in snapshot.sources.values()
+    ):
         return
     offered = {*snapshot.toolkits, *_switched_off(case)}
     for name, said in config.toolkits.items():
@@ -60,6 +63,10 @@ def _toolkits(case: Case) -> Iterator[Finding]:
             if name not in offered and name not in config.toolkits:
                 hint = snapshot.suggest(name, offered)
                 yield _unused(case, ("env", environment, "toolkits", name), f"no source offers a toolkit {name}{hint}")
+
+
+_WITHOUT_TOOLKITS = frozenset({"mcp", "a2a", "http", "openapi", "skills"})
+"""Kinds that bring none."""
 
 
 def _switched_off(case: Case) -> Iterable[str]:
