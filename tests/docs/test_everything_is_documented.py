@@ -41,7 +41,7 @@ def config_keys(schema: Any) -> Iterator[str]:
 
 VERBS = (
     *("init", "add", "list", "show", "configure", "call", "read", "prompt", "login", "answer", "serve", "validate"),
-    *("completion", "demo"),
+    *("schema", "completion", "demo"),
 )
 
 
