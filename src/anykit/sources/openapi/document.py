@@ -20,6 +20,7 @@ _VERSION = re.compile(r"3\.(\d{1,3})(?:\.\d{1,6})?(?:[-+].{0,64})?")
 _KNOWN = (0, 1, 2)
 _KEY_IN_YAML = re.compile(r"^(?:\ufeff)?(?:openapi|swagger|\"openapi\"|\"swagger\"|'openapi'|'swagger')\s*:", re.M)
 _KEY_FIRST = re.compile(r"\{\s*\"(?:openapi|swagger)\"\s*:\s*\"[0-9.]")
+_UNQUOTED = re.compile(r"\ufeff?\s*\{\s*[A-Za-z]")
 _KEY_IN_JSON = re.compile(r"[\"']?(?:openapi|swagger)[\"']?\s*:")
 
 
@@ -76,7 +77,7 @@ def parse_text(text: str) -> Json:
         except RecursionError:
             raise DocumentError(f"nested deeper than {MAX_DEPTH} levels") from None
         except ValueError as error:
-            if text.lstrip()[:1] == "{" and (value := _flow_yaml(text)) is not None:
+            if _UNQUOTED.match(text) and (value := _flow_yaml(text)) is not None:
                 return value
             raise DocumentError(f"not JSON: {error}") from None
         _check_depth(value)
@@ -88,7 +89,7 @@ def parse_text(text: str) -> Json:
 
 
 def _flow_yaml(text: str) -> Json:
-    """What is no JSON and begins with a brace may be YAML still; None where it is not."""
+    """What is no JSON, begins with a brace and a word may be YAML; None where it is not."""
     try:
         return parse_yaml(text)
     except YamlFault:
