@@ -7,18 +7,20 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
+from pydantic import SecretStr
+
 from anykit.runtime import Session
-from anykit.servers import A2EHost, Address, Mount, Server, Ways, a2e_mount, serve_connection
+from anykit.servers import A2EHost, Address, Mount, Server, Tokens, Ways, a2e_mount, serve_connection
 from anykit.servers.a2a import Limits as A2ALimits
 from anykit.servers.a2a import a2a_mounts
 from anykit.servers.a2e import Limits
 from anykit.servers.a2e.mcp import AgentModels
 from anykit.servers.mcp import Limits as McpLimits
 from anykit.servers.mcp import mcp_mount, serve_mcp_lines
-from anykit.stores import RecordStore, SecretError, SecretStore
+from anykit.stores import RecordStore, SecretError, SecretStore, UnresolvedReference, resolve
 from anykit.transports import AddressGuard, LineTransport
 
-from .config import AppConfig
+from .config import AppConfig, ConfigError
 from .registering import AllowedServers
 
 log = logging.getLogger("anykit.serving")
@@ -45,7 +47,7 @@ class Served(Protocol):
         ...
 
 
-def a2e_host(bench: Served, *, token: str = "") -> A2EHost:
+def a2e_host(bench: Served, *, token: str | Tokens = "") -> A2EHost:
     """The A2E face of a workbench, with the plugins and limits of its configuration."""
     limits = bench.config.limits
     return A2EHost(
@@ -66,7 +68,36 @@ def a2e_host(bench: Served, *, token: str = "") -> A2EHost:
     )
 
 
-def mounts(bench: Served, host: A2EHost, *, token: str = "", trusted_proxies: Sequence[str] = ()) -> list[Mount]:
+def tokens_of(config: AppConfig, token: str | None = None) -> Tokens:
+    """The tokens that callers may show: the operator's (that of the configuration, if not given), and the named ones.
+
+    Raises `ConfigError` for one that refers to nothing, is empty, or is another's too.
+    """
+    said = config.serve
+    where = f"{config.path or 'config'}: serve.tokens"
+
+    def resolved(secret: SecretStr, field: str) -> str:
+        try:
+            return resolve(secret.get_secret_value(), None, config.folder, where=field)
+        except UnresolvedReference as error:
+            raise ConfigError(f"{config.path or 'config'}: {error}") from None
+
+    if token is None:
+        token = resolved(said.token, "serve.token") if said.token is not None else ""
+    named: dict[str, str] = {}
+    for index, one in enumerate(said.tokens):
+        text = resolved(one.token, f"serve.tokens.{index}.token")
+        if not text:
+            raise ConfigError(f"{where}.{index}: the token of {one.name} is empty")
+        if text == token or text in named.values():
+            raise ConfigError(f"{where}.{index}: the token of {one.name} is another's too; each needs its own")
+        named[one.name] = text
+    return Tokens(token, named=named)
+
+
+def mounts(
+    bench: Served, host: A2EHost, *, token: str | Tokens = "", trusted_proxies: Sequence[str] = ()
+) -> list[Mount]:
     """Every face that has a place on the port; `host` is the A2E one."""
     ways = Ways(trusted_proxies=(*bench.config.serve.trusted_proxies, *trusted_proxies))
     limits = bench.config.limits
@@ -117,7 +148,7 @@ def server(
     a2e: A2EHost | None = None,
     host: str | None = None,
     port: int | None = None,
-    token: str | None = None,
+    token: str | Tokens | None = None,
     tls_cert: str | None = None,
     tls_key: str | None = None,
     allow_hosts: Sequence[str] = (),
@@ -127,11 +158,14 @@ def server(
 ) -> Server:
     """The server of a workbench; what is not given is as its configuration says.
 
-    Raises `TokenRequired` beyond loopback without a token, `ValueError` for half a TLS pair.
+    A `token` that is a text stands for `local`, beside those of the configuration; `Tokens` are all that there are.
+
+    Raises `TokenRequired` beyond loopback without a token, `ValueError` for half a TLS pair, `ConfigError` for a token of
+    the configuration that cannot be used.
     """
     said = bench.config.serve
-    if token is None:
-        token = said.token.get_secret_value() if said.token is not None else ""
+    if not isinstance(token, Tokens):
+        token = tokens_of(bench.config, token)
     return Server(
         mounts(bench, a2e or a2e_host(bench, token=token), token=token, trusted_proxies=trusted_proxies),
         host=said.host if host is None else host,

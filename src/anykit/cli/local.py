@@ -105,6 +105,16 @@ def problems_of(bench: Workbench, *, replaced: bool) -> dict[str, str]:
     }
 
 
+def known_view(bench: Workbench, view: str | None) -> str | None:
+    """`view`, once it is known that the configuration has one of that name. Raises `CommandError`."""
+    known = bench.catalog.views
+    if view is None or view in known:
+        return view
+    hint = bench.catalog.snapshot.suggest(view, known)
+    said = f"known: {', '.join(known)}" if known else "the configuration has none; write one as [views.NAME]"
+    raise usage(f"there is no view {view!r}{hint or f'; {said}'}", code="unknown_view")
+
+
 async def entered(stack: AsyncExitStack, bench: Workbench) -> None:
     """Start a workbench, to be stopped with `stack`. Raises `CommandError` where a required source is missing."""
     try:

@@ -12,16 +12,16 @@ from typing import Annotated, Literal
 
 import typer
 
-from anykit.app import AppConfig, Workbench
-from anykit.app.serving import a2e_host, serve_lines, server
+from anykit.app import AppConfig, ConfigError, Workbench
+from anykit.app.serving import a2e_host, serve_lines, server, tokens_of
 from anykit.runtime import Snapshot, state_of
-from anykit.servers import A2EHost, Address, TokenRequired, new_event_loop
+from anykit.servers import A2EHost, Address, TokenRequired, Tokens, new_event_loop
 from anykit.stores import UnresolvedReference, resolve
 from anykit.transports import ProtocolStreams, take_stdio
 
 from .errors import CommandError, Exit, usage
 from .invocation import Invocation
-from .local import configuration, data_folder, entered, importable, problems_of, sources_of, token_of
+from .local import configuration, data_folder, entered, importable, known_view, problems_of, sources_of, token_of
 from .place import here
 from .terminal import Terminal
 
@@ -78,6 +78,15 @@ def run(
             "--allow-origin", metavar="ORIGIN", help="Pages that may call it; may be repeated.", show_default=False
         ),
     ] = None,
+    view: Annotated[
+        str | None,
+        typer.Option(
+            "--view",
+            metavar="NAME",
+            help="Offer this view of the configuration instead of everything; a token's own view stays its own.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> int:
     """Offer the sources to agents over A2E, A2A and MCP.
 
@@ -91,7 +100,7 @@ def run(
         how = listening(invocation, config, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
         how = how.with_more(trusted_proxy or [], allow_host or [], allow_origin or [])
         with importable(config), asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(_serve(invocation, config, tuple(sources or ()), how, streams, stdio or "a2e"))
+            return runner.run(_serve(invocation, config, tuple(sources or ()), how, streams, stdio or "a2e", view))
     finally:
         if streams is not None:
             streams.close()
@@ -166,11 +175,17 @@ async def _serve(
     how: Listening,
     streams: ProtocolStreams | None,
     protocol: Literal["a2e", "mcp"],
+    view: str | None = None,
 ) -> int:
     terminal = invocation.terminal
+    try:
+        tokens = tokens_of(config, how.token)
+    except ConfigError as error:
+        raise usage(str(error), code="bad_config") from None
     plain, named = sources_of(invocation, config, on_line)
     # Nothing is waited for: who is there is served while the others still connect.
     bench = Workbench(*named, config=plain, data_dir=data_folder(invocation, config), settle=0.0)
+    bench.served = known_view(bench, view)
     watch = SourceWatch(terminal)
     stop_watching = bench.catalog.subscribe(watch)
     async with contextlib.AsyncExitStack() as stack:
@@ -178,14 +193,14 @@ async def _serve(
         await entered(stack, bench)
         for problem in problems_of(bench, replaced=bool(on_line or invocation.flags.sources)).values():
             terminal.warn(problem)
-        host = a2e_host(bench, token=how.token if streams is None else "")
+        host = a2e_host(bench, token=tokens if streams is None else "")
         for problem in host.problems:
             terminal.warn(str(problem))
         if not on_line and not invocation.flags.sources and not (config.sources or config.agents):
             terminal.note(f"no source is named, so this offers {', '.join(bench.catalog.snapshot.toolkits)}")
         if streams is not None:
             return await _over_stdio(bench, host, streams, protocol)
-        return await _over_http(terminal, bench, host, how)
+        return await _over_http(terminal, bench, host, how, tokens)
 
 
 async def _over_stdio(
@@ -197,7 +212,7 @@ async def _over_stdio(
     return Exit.INTERRUPTED if signal.SIGINT in came else Exit.OK
 
 
-async def _over_http(terminal: Terminal, bench: Workbench, host: A2EHost, how: Listening) -> int:
+async def _over_http(terminal: Terminal, bench: Workbench, host: A2EHost, how: Listening, tokens: Tokens) -> int:
     def listens(address: Address) -> None:
         terminal.announce(f"anykit: listening on {address.url}")
         for protocol, url in listener.urls:
@@ -209,7 +224,7 @@ async def _over_http(terminal: Terminal, bench: Workbench, host: A2EHost, how: L
             a2e=host,
             host=how.host,
             port=how.port,
-            token=how.token,
+            token=tokens,
             tls_cert=how.tls_cert,
             tls_key=how.tls_key,
             allow_hosts=how.allow_hosts,

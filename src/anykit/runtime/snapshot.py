@@ -107,6 +107,8 @@ class Snapshot:
     """Names of tools that the operator does not offer, with why."""
     finder: str | None = None
     """What the tool is called that finds the deferred ones; None where nothing is deferred."""
+    crowded: bool = False
+    """Whether there are so many tools that some are deferred for their number alone."""
     cause: str | None = None
     """The source whose change made it; None where something else did."""
     lens: Lens | None = None

@@ -212,14 +212,15 @@ def deferring(snapshot: Snapshot, finder: str, *, after: int | None, listed: Pat
         return snapshot
     kept = {name for name, entry in tools.items() if entry.pinned or (listed and listed.tool(entry))}
     deferred = {name for name, entry in tools.items() if entry.tool.deferred and name not in kept}
-    if after is not None and len(tools) > after:
+    crowded = after is not None and len(tools) > after
+    if after is not None and crowded:
         others = [name for name in tools if name not in kept and name not in deferred]
         deferred.update(others[max(after - len(kept), 0) :])
     if not deferred:
         shown = {name: marks.of(entry, deferred=False) for name, entry in snapshot.tools.items()}
         return replace(snapshot, tools=shown, finder=None)
     shown = {name: marks.of(entry, deferred=name in deferred) for name, entry in snapshot.tools.items()}
-    return replace(snapshot, tools=shown, finder=finder)
+    return replace(snapshot, tools=shown, finder=finder, crowded=crowded)
 
 
 def marked(entry: ToolEntry, *, deferred: bool) -> ToolEntry:

@@ -2,7 +2,7 @@
 
 from .a2e import A2EApp, A2EHost, a2e_mount, serve_connection, serve_stdio
 from .http import DEFAULT_PORT, Address, Mount, Server, new_event_loop
-from .identity import NameGuard, Names, TokenGuard, TokenRequired, Ways
+from .identity import NameGuard, Names, TokenGuard, TokenRequired, Tokens, Ways
 
 __all__ = [
     "DEFAULT_PORT",
@@ -15,6 +15,7 @@ __all__ = [
     "Server",
     "TokenGuard",
     "TokenRequired",
+    "Tokens",
     "Ways",
     "a2e_mount",
     "new_event_loop",

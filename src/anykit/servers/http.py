@@ -24,6 +24,7 @@ from .identity import (
     Send,
     TokenGuard,
     TokenRequired,
+    Tokens,
     is_loopback,
     is_wildcard,
     refuse,
@@ -86,7 +87,7 @@ class _Uvicorn(Protocol):
 class Router:
     """Hands each request to the mount whose path it names; the rest is 404."""
 
-    def __init__(self, mounts: Sequence[Mount], token: str) -> None:
+    def __init__(self, mounts: Sequence[Mount], token: str | Tokens) -> None:
         self._exact: dict[str, App] = {}
         self._below: list[tuple[str, App]] = []
         for mount in mounts:
@@ -117,7 +118,7 @@ class Server:
         mounts: What is served.
         host: The address to bind.
         port: The port; 0 picks a free one.
-        token: The bearer token of what is not open. Needed beyond loopback.
+        token: The bearer token, or tokens, of what is not open. Needed beyond loopback.
         allow_hosts: More names that the Host header may carry.
         allow_origins: Origins whose pages may call.
         tls_cert: A certificate chain, PEM; with `tls_key` the server speaks TLS.
@@ -135,7 +136,7 @@ class Server:
         *,
         host: str = "127.0.0.1",
         port: int = DEFAULT_PORT,
-        token: str = "",
+        token: str | Tokens = "",
         allow_hosts: Sequence[str] = (),
         allow_origins: Sequence[str] = (),
         tls_cert: str | None = None,

@@ -10,7 +10,7 @@ import functools
 import hmac
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -218,24 +218,74 @@ class NameGuard:
         return True
 
 
-class TokenGuard:
-    """ASGI middleware: asks for `Authorization: Bearer <token>` (401) and keeps it from what lies behind."""
+PRINCIPAL = "anykit.principal"
+"""Key of an ASGI scope: whom the token that was shown stands for."""
 
-    def __init__(self, app: App, token: str) -> None:
+
+class Tokens:
+    """Bearer tokens, and whom each stands for.
+
+    Args:
+        token: The operator's; "" where there is none.
+        principal: Whom it stands for.
+        named: Further ones by the principals that they stand for. Where there is any token, everyone must show one.
+
+    Raises `ValueError` for an empty or a repeated one: nobody could tell whose it is.
+    """
+
+    def __init__(self, token: str = "", *, principal: str = "local", named: Mapping[str, str] | None = None) -> None:
+        known = {**({principal: token} if token else {}), **(named or {})}
+        if len(set(known.values())) < len(known) or not all(known.values()):
+            raise ValueError("each token is one of its own, and not empty")
+        self._known = [(name, text.encode()) for name, text in known.items()]
+        self._principal = principal
+
+    @classmethod
+    def of(cls, token: str | Tokens, *, principal: str = "local") -> Tokens:
+        """`token` as tokens."""
+        return token if isinstance(token, Tokens) else cls(token, principal=principal)
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def principal(self, given: bytes | None) -> str | None:
+        """Whom a token stands for; None where it is none of these. Takes as long whichever it is."""
+        if not self._known:
+            return self._principal
+        found: str | None = None
+        for name, token in self._known:
+            if given is not None and hmac.compare_digest(given, token):
+                found = name
+        return found
+
+
+def bearer(headers: Headers) -> bytes | None:
+    """The token of an `Authorization: Bearer` header; None where there is not exactly one."""
+    given = headers_named(headers, b"authorization")
+    scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
+    return token.strip() if scheme.lower() == b"bearer" and token.strip() else None
+
+
+class TokenGuard:
+    """ASGI middleware: asks for `Authorization: Bearer <token>` (401) and keeps it from what lies behind.
+
+    Whom the token stands for is in the scope from then on (`PRINCIPAL`).
+    """
+
+    def __init__(self, app: App, token: str | Tokens) -> None:
         self._app = app
-        self._token = token.encode()
+        self._tokens = Tokens.of(token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or not self._token:
+        if scope["type"] == "lifespan" or not self._tokens:
             await self._app(scope, receive, send)
             return
-        given = headers_named(scope["headers"], b"authorization")
-        scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
-        if scheme.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self._token):
+        principal = self._tokens.principal(bearer(scope["headers"]))
+        if principal is None:
             await refuse(scope, send, 401, "a bearer token is needed", (b"www-authenticate", b"Bearer"))
             return
         headers = [(key, value) for key, value in scope["headers"] if key != b"authorization"]
-        await self._app({**scope, "headers": headers}, receive, send)
+        await self._app({**scope, "headers": headers, PRINCIPAL: principal}, receive, send)
 
 
 class Ways:

@@ -41,7 +41,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 
-from anykit.servers.identity import App
+from anykit.servers.identity import PRINCIPAL, App
 from anykit.stores import RecordStore, SecretStore
 from anykit.transports import AddressGuard
 
@@ -154,7 +154,8 @@ class _Contexts(DefaultServerCallContextBuilder):
         return context
 
     def build_user(self, request: Request) -> User:
-        return _Principal(self._principal)
+        shown: object = request.scope.get(PRINCIPAL)
+        return _Principal(shown if isinstance(shown, str) else self._principal)
 
 
 class SafeHandler(RequestHandler):

@@ -72,7 +72,7 @@ def a2a_mounts(
     caller = bench.session(principal=principal, face="a2a")
 
     def exposed() -> list[Tool]:
-        return caller.tools()
+        return [tool for tool in caller.tools() if not tool.deferred]
 
     chosen = limits or Limits()
     late = LateApp(

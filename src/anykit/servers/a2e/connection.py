@@ -34,7 +34,7 @@ from anykit.capabilities import (
     Suspended,
     TextPart,
 )
-from anykit.runtime import CallOptions, CatalogChanged, Change, Session, ToolkitEvent, UnknownToolkit
+from anykit.runtime import CallOptions, CatalogChanged, Change, Session, ToolEntry, ToolkitEvent, UnknownToolkit
 from anykit.schema import SchemaError, compile_schema, merge_masked, redact
 from anykit.tools import (
     CALL_TIMEOUT,
@@ -395,7 +395,7 @@ class Connection:
         offered: dict[str, tuple[ToolDefinition, str]] = {}
         alone = self._plugged is not None and await self._plugged.alone("tools")
         if not alone:
-            for entry in self.session.entries():
+            for entry in self._entries():
                 offered[entry.tool.name] = (tool_definition(entry), kind_of(entry.tool))
         found: set[str] = set()
         if self._plugged is not None:
@@ -416,6 +416,16 @@ class Connection:
             named = {definition.name for definition in hits}
             wanted = [*hits, *(tool for tool in wanted if tool.name in found and tool.name not in named)]
         return ToolListResponse(tools=wanted)
+
+    def _entries(self) -> list[ToolEntry]:
+        """The tools that are listed. A2E has a word for what is deferred, and searches by itself: the tool that finds others
+        is listed only where their number had them deferred.
+        """
+        snapshot = self.session.snapshot
+        entries = self.session.entries()
+        if snapshot.finder is None or snapshot.crowded:
+            return entries
+        return [entry for entry in entries if entry.tool.name != snapshot.finder]
 
     async def _bound(self, offered: dict[str, tuple[ToolDefinition, str]]) -> dict[str, tuple[ToolDefinition, str]]:
         """The tools less those that wait for a plugin's toolkit; the others of a toolkit say which."""
@@ -705,7 +715,7 @@ class Connection:
 
     def _offered(self) -> object:
         """What is on offer, whatever is configured."""
-        tools = {entry.tool.name: entry.tool.spec for entry in self.session.entries() if entry.tool.toolkit is None}
+        tools = {entry.tool.name: entry.tool.spec for entry in self._entries() if entry.tool.toolkit is None}
         return tools, [(view.name, view.tools, view.version) for view in self.session.toolkits()]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from anykit.runtime import Session
+from anykit.servers.identity import Tokens
 from anykit.transports import MemoryTransport, memory_pair
 from anykit.wire.a2e import HostLimits, HostSession, new_id
 
@@ -84,7 +85,7 @@ class A2EHost:
 
     Args:
         bench: Gives a session for each agent.
-        token: What a handshake must show; "" is an open host.
+        token: What a handshake must show, or all that are given out; "" is an open host.
         plugins: Entries of the configuration (`name`, `type`, `cls`, `metadata`), or plugin classes.
         lenient_caps: Accept a handshake even where none of the wanted capabilities is served.
         principal: Whom the agents stand for.
@@ -96,7 +97,7 @@ class A2EHost:
         self,
         bench: Bench,
         *,
-        token: str = "",
+        token: str | Tokens = "",
         plugins: Iterable[object] = (),
         limits: Limits | None = None,
         lenient_caps: bool = False,
@@ -106,7 +107,7 @@ class A2EHost:
     ) -> None:
         self._bench = bench
         self._in_memory: set[asyncio.Task[str]] = set()
-        self._token = token
+        self._tokens = Tokens.of(token, principal=principal)
         self._lenient = lenient_caps
         self._principal = principal
         self._models = models
@@ -128,6 +129,9 @@ class A2EHost:
         if isinstance(self._bench, Shelved) and self._bench.skills.offered and SKILL not in self._capabilities:
             return {**self._capabilities, SKILL: metadata_of(OWN_NAME, SKILL)}
         return self._capabilities
+
+    def _admitted(self, token: str) -> str | None:
+        return self._tokens.principal(token.encode(errors="surrogatepass"))
 
     async def connect(self) -> MemoryTransport:
         """An agent's end of a new session in this process, such as an `A2EClient` takes; it ends when that is closed."""
@@ -157,7 +161,7 @@ class A2EHost:
             capabilities=self.capabilities,
             new_id=ids,
             now=clock(),
-            token=self._token,
+            admit=self._admitted if self._tokens else None,
             limits=HostLimits(
                 max_parallel=limits.max_parallel,
                 queue=limits.queue,
@@ -168,7 +172,8 @@ class A2EHost:
         )
 
         def open_session(agent_id: str) -> Session:
-            return self._bench.session(principal=self._principal, face="a2e", id=wire.session_id)
+            principal = wire.principal or self._principal
+            return self._bench.session(principal=principal, face="a2e", id=wire.session_id)
 
         def plugged(connection: Connection) -> Plugged | None:
             return Plugged(self._plugins, wire.session_id, connection.heard) if self._plugins else None

@@ -36,7 +36,7 @@ from anykit.capabilities import (
     TextPart,
     Unavailable,
 )
-from anykit.runtime import Catalog, Session, Snapshot, Source, state_of
+from anykit.runtime import Catalog, Session, Snapshot, Source, clean, state_of
 from anykit.tools import describe_part, to_json
 from anykit.wire.a2e import A2EMessage, Message
 from anykit.wire.a2e.messages.mcp import (
@@ -157,7 +157,7 @@ class McpMessages:
 
     def start(self) -> None:
         """Tell of changes from now on."""
-        self._tools = _tools_of(self._catalog.snapshot)
+        self._tools = _tools_of(self._seen)
         self._unsubscribe = self._catalog.subscribe(self._changed)
 
     async def close(self) -> None:
@@ -194,15 +194,21 @@ class McpMessages:
 
     # servers
 
+    @property
+    def _seen(self) -> Snapshot:
+        """The catalogue as the caller sees it."""
+        return self._session().snapshot
+
     def _servers(self) -> list[Source]:
-        return [source for source in self._catalog.snapshot.sources.values() if source.kind == KIND]
+        return [source for source in self._seen.sources.values() if source.kind == KIND]
 
     def _server(self, server_id: str) -> Source:
-        source = self._catalog.snapshot.sources.get(server_id)
+        known = self._catalog.snapshot if server_id in self._mine else self._seen
+        source = known.sources.get(server_id)
         if source is None or source.kind != KIND:
             shown = server_id[:NAME_SHOWN]
-            known = [one.name for one in self._servers()]
-            hint = self._catalog.snapshot.suggest(server_id, known)
+            names = [one.name for one in self._servers()]
+            hint = self._seen.suggest(server_id, names)
             raise Refusal(
                 "mcp_server_not_found",
                 f"no MCP server {shown!r}{hint}",
@@ -227,11 +233,11 @@ class McpMessages:
         resources = prompts = 0
         if state.status == "ready" and source.provider is not None:
             resources, prompts = await asyncio.gather(
-                _count(one.list_resources for one in source.provider.resources()),
-                _count(one.list_prompts for one in source.provider.prompts()),
+                _count((one.list_resources for one in source.provider.resources()), self._resources_in(source)),
+                _count((one.list_prompts for one in source.provider.prompts()), self._prompts_in(source)),
             )
         said, _, version = str(state.detail.get("server", "")).rpartition(" ")
-        tools = self._catalog.snapshot.tools.values()
+        tools = self._seen.tools.values()
         return MCPServerInfo(
             server_id=source.name,
             name=source.name,
@@ -308,10 +314,32 @@ class McpMessages:
                 await self._registrar.remove(name)
 
     def _changed(self, snapshot: Snapshot) -> None:
-        before, self._tools = self._tools, _tools_of(snapshot)
+        before, self._tools = self._tools, _tools_of(self._seen)
         for server, tools in self._tools.items():
             if before.get(server) != tools:
                 self._push(MCPServerPush(server_id=server, method="notifications/tools/list_changed"))
+
+    # what of a server's is in the caller's view
+
+    def _resources_in(self, source: Source) -> Callable[[ResourceDescriptor], bool]:
+        lens = self._seen.lens
+        return lambda one: lens is None or lens.resource((one.id, one.name), source=source.name)
+
+    def _prompts_in(self, source: Source) -> Callable[[PromptDescriptor], bool]:
+        lens = self._seen.lens
+        prefix = f"{clean(source.name)}_"
+        return lambda one: (
+            lens is None or lens.prompt((prefix + one.id, one.id, f"{source.name}/{one.id}"), source=source.name)
+        )
+
+    async def _is_inside(self, source: Source, provider: ResourceProvider, uri: str) -> bool:
+        lens = self._seen.lens
+        if lens is None or lens.resource((uri,), source=source.name):
+            return True
+        if lens.excluded((uri,), source=source.name):
+            return False
+        inside = self._resources_in(source)
+        return any(one.id == uri and inside(one) for one in await self._all(source, provider.list_resources))
 
     # resources
 
@@ -319,7 +347,8 @@ class McpMessages:
         found: list[MCPResource] = []
         for source in self._among(message.server_id):
             for provider in _resources_of(source):
-                found += [_resource(one, source.name) for one in await self._all(source, provider.list_resources)]
+                listed = filter(self._resources_in(source), await self._all(source, provider.list_resources))
+                found += [_resource(one, source.name) for one in listed]
         page, cursor = _page(found, message.cursor)
         return MCPResourceListResponse(resources=[one.model_dump(mode="json") for one in page], next_cursor=cursor)
 
@@ -328,6 +357,8 @@ class McpMessages:
         uri = message.uri
         for source in self._among(message.server_id):
             for provider in _resources_of(source):
+                if not await self._is_inside(source, provider, uri):
+                    continue
                 try:
                     read = await self._bounded(source, provider.read_resource(uri, context))
                 except InvalidInput:
@@ -343,7 +374,7 @@ class McpMessages:
             if key in self._watched:
                 return MCPResourceSubscribeResponse(ok=True)
             for provider in _resources_of(source):
-                if not isinstance(provider, Subscribable):
+                if not isinstance(provider, Subscribable) or not await self._is_inside(source, provider, uri):
                     continue
                 if len(self._watched) >= WATCHED:
                     return MCPResourceSubscribeResponse(ok=False, error="too many resources are watched already")
@@ -368,7 +399,8 @@ class McpMessages:
         found: list[MCPPrompt] = []
         for source in self._among(message.server_id):
             for provider in _prompts_of(source):
-                found += [_prompt(one, source.name) for one in await self._all(source, provider.list_prompts)]
+                listed = filter(self._prompts_in(source), await self._all(source, provider.list_prompts))
+                found += [_prompt(one, source.name) for one in listed]
         page, cursor = _page(found, message.cursor)
         return MCPPromptListResponse(prompts=[one.model_dump(mode="json") for one in page], next_cursor=cursor)
 
@@ -376,7 +408,7 @@ class McpMessages:
         context = self._context()
         for source in self._among(message.server_id):
             for provider in _prompts_of(source):
-                listed = await self._all(source, provider.list_prompts)
+                listed = list(filter(self._prompts_in(source), await self._all(source, provider.list_prompts)))
                 if all(one.id != message.name for one in listed):
                     continue
                 try:
@@ -464,10 +496,10 @@ async def _pages(list_page: Callable[[str | None], Awaitable[Page[T]]]) -> list[
     return items
 
 
-async def _count(lists: Iterator[Callable[[str | None], Awaitable[Page[Any]]]]) -> int:
+async def _count(lists: Iterator[Callable[[str | None], Awaitable[Page[T]]]], inside: Callable[[T], bool]) -> int:
     try:
         async with asyncio.timeout(COUNT_TIMEOUT):
-            return sum([len(await _pages(one)) for one in lists])
+            return sum([sum(map(inside, await _pages(one))) for one in lists])
     except Exception as error:
         log.debug("an MCP server's list is not counted: %s", error)
         return 0

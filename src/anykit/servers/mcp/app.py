@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from anykit.servers.identity import Message, Receive, Scope, Send, Ways, headers_named, refuse
+from anykit.servers.identity import Message, Receive, Scope, Send, Tokens, Ways, headers_named, refuse
 from anykit.transports.importing import import_alone
 
 from .authorization import WELL_KNOWN, Door, ResourceServer, Turned
@@ -29,7 +29,7 @@ class McpApp:
 
     Args:
         bench: What is served.
-        token: The operator's bearer token; "" asks for none.
+        token: The operator's bearer token, or all that are given out; "" asks for none.
         authorization: Accept tokens of authorization servers as well.
         limits: How much is taken on.
         ways: Judges whether a secret may travel on a connection.
@@ -43,7 +43,7 @@ class McpApp:
         self,
         bench: Bench,
         *,
-        token: str,
+        token: str | Tokens,
         authorization: ResourceServer | None = None,
         limits: Limits | None = None,
         ways: Ways | None = None,

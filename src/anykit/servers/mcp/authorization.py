@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import logging
 import re
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from anykit.servers.identity import Headers, Scope, headers_named
+from anykit.servers.identity import Scope, Tokens, bearer
 
 log = logging.getLogger("anykit.mcp")
 
@@ -125,25 +124,25 @@ class Door:
     """Decides on whose behalf a request comes: the holder of the operator's token, or of one from an authorization server.
 
     Args:
-        token: The operator's token; "" where there is none.
+        token: The operator's token, or all that are given out; "" where there is none.
         server: The resource server; None where there is none. With neither, everyone comes in.
         principal: Whom the operator's token stands for, and everyone where no token is asked for.
     """
 
-    def __init__(self, token: str, server: ResourceServer | None, *, principal: str = "local") -> None:
-        self._token = token.encode()
+    def __init__(self, token: str | Tokens, server: ResourceServer | None, *, principal: str = "local") -> None:
+        self._tokens = Tokens.of(token, principal=principal)
         self._server = server
         self._principal = principal
 
     async def ask(self, scope: Scope) -> Admitted | Turned:
         """Judge one request by its headers."""
-        if not self._token and self._server is None:
+        if not self._tokens and self._server is None:
             return Admitted(self._principal)
-        given = _bearer(scope["headers"])
+        given = bearer(scope["headers"])
         if given is None:
             return self._turned(401, "a bearer token is needed")
-        if self._token and hmac.compare_digest(given, self._token):
-            return Admitted(self._principal)
+        if self._tokens and (principal := self._tokens.principal(given)) is not None:
+            return Admitted(principal)
         if self._server is None or len(given) > MAX_TOKEN or not _TOKEN.fullmatch(given):
             return self._turned(401, "the bearer token is not good", error="invalid_token")
         return await self._judged(self._server, given.decode("ascii"))
@@ -173,12 +172,6 @@ class Door:
                 said.append(f'scope="{" ".join(self._server.scopes)}"')
             said.append(f'resource_metadata="{self._server.metadata_url}"')
         return Turned(status, detail, f"Bearer {', '.join(said)}" if said else "Bearer")
-
-
-def _bearer(headers: Headers) -> bytes | None:
-    given = headers_named(headers, b"authorization")
-    scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
-    return token.strip() if scheme.lower() == b"bearer" and token.strip() else None
 
 
 def _same_url(one: str | None, other: str) -> bool:

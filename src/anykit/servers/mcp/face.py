@@ -47,6 +47,9 @@ STATE_TIME: Final = 24 * 3600.0
 """Seconds that a client may take to come back with an answer (MCP 2026-07-28)."""
 CLEANUP: Final = 2.0
 """Seconds that cancelled calls have when the host ends."""
+DOWN: Final = 10
+"""Sources that are down and that the instructions speak of; of more there is only the number."""
+_OPENING: Final = frozenset({"initialize", "server/discover"})
 RESOURCE_NOT_FOUND: Final = -32002
 """Until 2025-11-25."""
 
@@ -162,7 +165,8 @@ class Face:
         if is_modern(ctx):
             view.without_session()
         try:
-            return await call_next(ctx)
+            result = await call_next(ctx)
+            return _instructed(result, view) if ctx.method in _OPENING else result
         except (MCPError, ValidationError):
             raise
         except Exception:
@@ -312,6 +316,21 @@ class Face:
         finally:
             self._listens.discard(listening)
             bus.stop()
+
+
+def _instructed(result: HandlerResult, view: View) -> HandlerResult:
+    """What a client is told at the beginning, with what its model has to know: what is down, and how to find the rest."""
+    if not isinstance(result, dict):
+        return result
+    session = view.session
+    lines = [result["instructions"]] if result.get("instructions") else []
+    if (finder := session.snapshot.finder) is not None:
+        lines.append(f"Not every tool is listed; {finder} finds the others.")
+    down = session.unavailable()
+    lines += down[:DOWN]
+    if len(down) > DOWN:
+        lines.append(f"{len(down) - DOWN} more sources are unavailable.")
+    return {**result, "instructions": "\n".join(lines)} if lines else result
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from anykit.servers.http import Mount
-from anykit.servers.identity import Ways
+from anykit.servers.identity import Tokens, Ways
 
 from .app import PATH, McpApp
 from .authorization import WELL_KNOWN, ResourceServer
@@ -16,7 +16,7 @@ from .configuring import PATH as CONFIGURE
 def mcp_mount(
     bench: Bench,
     *,
-    token: str,
+    token: str | Tokens,
     authorization: ResourceServer | None = None,
     limits: Limits | None = None,
     ways: Ways | None = None,

@@ -179,7 +179,8 @@ class HostSession:
     """The host's half of one session.
 
     `capabilities` are what the host serves, in the order in which it lists them, each with the metadata that the handshake
-    tells (`name`, `type`, `priority`, `exclusive`). `token` None or "" is an open host. `lenient_caps` opens a session for an
+    tells (`name`, `type`, `priority`, `exclusive`). `token` None or "" is an open host; `admit` instead says whom a token
+    stands for (`principal`), None for a wrong one. `lenient_caps` opens a session for an
     agent of whose capabilities none is served. `types` are the message types that are understood; a plugin's own can be added.
     Times are Unix seconds.
 
@@ -195,6 +196,7 @@ class HostSession:
         new_id: Callable[[], str],
         now: float,
         token: str | None = None,
+        admit: Callable[[str], str | None] | None = None,
         limits: HostLimits | None = None,
         lenient_caps: bool = False,
         types: Mapping[str, WireType] = SESSION_TYPES,
@@ -202,12 +204,15 @@ class HostSession:
         self.session_id: Final = session_id
         self.limits: Final = limits or HostLimits()
         self.agent_id = ""
+        self.principal: str | None = None
+        """Whom the handshake's token stands for, where somebody says so."""
         self._offered = {
             capability_name(name): cast("dict[str, Any]", to_jsonable_python(dict(metadata), fallback=str))
             for name, metadata in capabilities.items()
         }
         self._new_id = new_id
         self._token = (token or "").encode()
+        self._whose = admit
         self._lenient = lenient_caps
         self._types = types
         self._began = now
@@ -384,6 +389,12 @@ class HostSession:
         message = cast("HandshakeRequest", build(MESSAGE_TYPES["handshake/req"], fields))
         if self._token and not hmac.compare_digest(self._token, message.auth_token.encode()):
             return self._refuse_handshake(req_id, "auth_failed", now)
+        principal = None
+        if self._whose is not None:
+            principal = self._whose(message.auth_token)
+            # A session is one caller's: it cannot be handed on to another.
+            if principal is None or (self._accepted is not None and principal != self.principal):
+                return self._refuse_handshake(req_id, "auth_failed", now)
         if self._ending:
             return self._refuse_handshake(req_id, "server_error", now)
         wanted = {capability_alias(name) for name in message.agent_caps}
@@ -392,6 +403,7 @@ class HostSession:
             return self._refuse_handshake(req_id, "no_caps", now)
         renewed = self._accepted is not None
         self._accepted = accepted
+        self.principal = principal
         self.agent_id = message.agent_id[:_MAX_NAME]
         self._send(
             HandshakeResponse(
