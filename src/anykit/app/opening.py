@@ -259,7 +259,7 @@ def open_file(thing: Named, opening: Opening) -> list[Source]:
     if not isinstance(target, str | Path) or Path(target).suffix not in _FILES or _URL.match(str(target)):
         return []
     file = opening.folder / Path(target).expanduser()
-    if not file.is_file() or _is_openapi(file):
+    if not file.is_file() or is_openapi_file(file):
         return []
     from anykit.sources.mcp import Misfit, open_file  # noqa: PLC0415 - as above
 
@@ -349,7 +349,7 @@ def _kind_of(target: str, opening: Opening) -> str:
         raise ConfigError(f"{target}: there is no such file")
     if _is_skills(opening.folder / Path(target).expanduser()):
         return SKILLS
-    if Path(target).suffix in (*_FILES, "") and _is_openapi(opening.folder / Path(target).expanduser()):
+    if Path(target).suffix in (*_FILES, "") and is_openapi_file(opening.folder / Path(target).expanduser()):
         return "openapi"
     raise ConfigError(
         f"{target}: what kind of source this is cannot be told; known are Python files and modules (x.py, package.module),"
@@ -366,7 +366,7 @@ def _is_skills(path: Path) -> bool:
     return kind_of(path) == SKILLS
 
 
-def _is_openapi(file: Path) -> bool:
+def is_openapi_file(file: Path) -> bool:
     """Whether a file holds an OpenAPI document, or a Swagger one, which its room refuses with a hint."""
     try:
         with file.open("rb") as stream:

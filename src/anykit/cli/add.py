@@ -450,7 +450,8 @@ class _Looking:
             if looked.connects:
                 raise CommandError(message, code="unavailable", exit=Exit.UNREACHABLE)
             raise usage(message, code="bad_source")
-        return replace(found, tools=view.tools, name=name, about=about, warnings=view.reports)
+        kind = view.kind if found.kind == "python" else found.kind  # a file may hold a document, a folder skills
+        return replace(found, kind=kind, tools=view.tools, name=name, about=about, warnings=view.reports)
 
     async def _looked(self, said: JsonObject | str) -> _Looked:
         """What becomes of it in a workbench of its own, once it had its time."""

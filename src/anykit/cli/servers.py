@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from anykit.app.opening import is_openapi_file
 from anykit.capabilities import JsonObject
 from anykit.sources.hostile import clean_text
 from anykit.sources.mcp import McpPrompts, McpResources, McpSource
@@ -61,13 +62,14 @@ def last_lines(text: str, count: int = STDERR_LINES) -> tuple[str, ...]:
 
 
 def is_file_of_servers(target: str) -> bool:
-    """Whether a word of the line names a file that a client keeps its servers in."""
-    return Path(target).suffix.lower() in FILES and here(target).is_file()
+    """Whether a word of the line names a file that a client keeps its servers in, and no OpenAPI document."""
+    return Path(target).suffix.lower() in FILES and here(target).is_file() and not is_openapi_file(here(target))
 
 
 def looks_like_a_file_of_servers(target: str) -> bool:
     """Whether it does, but for the file that is not there."""
-    return Path(target).suffix.lower() in FILES and not any(letter.isspace() for letter in target)
+    is_one = Path(target).suffix.lower() in FILES and not any(letter.isspace() for letter in target)
+    return is_one and not here(target).is_file()
 
 
 def is_command(target: str) -> bool:

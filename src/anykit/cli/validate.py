@@ -20,14 +20,18 @@ from anykit.app import (
     read_config,
 )
 from anykit.app.config import SourceConfig
+from anykit.app.opening import is_openapi_file
+from anykit.app.pieces import unset_variables
 from anykit.capabilities import JsonObject
 from anykit.schema import SchemaError, compile_schema
+from anykit.sources.skills import SkillsSource, look, strict_faults
 from anykit.stores import UnresolvedReference, resolve_all
 
 from .errors import Exit, usage
 from .invocation import Invocation
 from .local import importable, sources_of
 from .place import did_you_mean, here
+from .trusting import may_use
 
 FILE_TYPES = (".toml", ".json", ".yaml", ".yml")
 
@@ -58,25 +62,40 @@ def run(
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of the file, and nothing else.")
     ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Hold skills against the Agent Skills specification to the letter, as `agentskills validate` does.",
+        ),
+    ] = False,
+    no_start: Annotated[
+        bool, typer.Option("--no-start", help="Only read the file: import nothing, start nothing, connect to nothing.")
+    ] = False,
 ) -> int:
     """Check the configuration file and the sources; exit code 6 where something is wrong.
 
     Sources are opened, so that Python files are imported and hosts are asked what they have; no tool is called and no
-    toolkit is set up.
+    toolkit is set up. With --no-start not even that happens, which is how to look at a file that is not trusted.
     """
     terminal = invocation.terminal
     if schema:
         terminal.write_json(config_file_schema())
         return Exit.OK
     words = what or []
-    files = [word for word in words if word.endswith(FILE_TYPES)]
+    files = [word for word in words if word.endswith(FILE_TYPES) and not is_openapi_file(here(word))]
     sources = tuple(word for word in words if word not in files)
     if len(files) > 1:
         raise usage(f"one file at a time, not {' and '.join(files)}")
     if files and invocation.flags.config:
         raise usage(f"{files[0]} and --config {invocation.flags.config}: one file at a time")
     path = here(files[0]) if files else here(invocation.flags.config) if invocation.flags.config else find_config()
-    findings = list(dict.fromkeys(invocation.run(_findings(invocation, path, sources))))
+    if path is not None and not files and not invocation.flags.config and not no_start:
+        needed = not (sources or invocation.flags.sources)
+        with contextlib.suppress(ConfigError):  # what is wrong with the file is a finding like another
+            read_config(path)
+            path = path if may_use(invocation, path, needed=needed) else None
+    findings = list(dict.fromkeys(invocation.run(_findings(invocation, path, sources, start=not no_start, strict=strict))))
     if terminal.as_json:
         terminal.write_json([finding.to_json() for finding in findings])
     else:

@@ -719,3 +719,17 @@ async def test_a_choice_of_operations_needs_no_kind_where_the_target_is_a_docume
     (tmp_path / "api.yaml").write_text(json.dumps(document(PATHS)))
     async with Workbench({"target": str(tmp_path / "api.yaml"), "exclude": ["tag:pets"]}) as bench:
         assert [tool.name for tool in bench.tools()] == ["api_shopPets"]
+
+
+async def test_what_is_left_out_and_secrets_without_a_scheme_are_reports_of_the_catalogue(tmp_path: Path) -> None:
+    bad = {"get": {"operationId": "b", "parameters": [{"name": "x", "in": "nowhere"}]}}
+    (tmp_path / "api.json").write_text(json.dumps(document({"/a": {"get": {"operationId": "a"}}, "/b": bad})))
+    table = {"target": str(tmp_path / "api.json"), "security": {"kee": SECRET}}
+    async with Workbench(table) as bench:
+        [view] = bench.sources()
+        assert view.tools == ("api_a",)
+        told = "\n".join(view.reports)
+        assert "GET /b: left out: parameters[0]: 'x' is in 'nowhere'" in told
+        assert "#/paths/~1b/get" in told
+        assert "security.kee: the document has no such scheme" in told
+        assert SECRET not in told

@@ -200,6 +200,22 @@ class OpenApiSource:
         """What is offered."""
         return () if self._reading is None else self._reading.operations
 
+    def reports(self) -> Sequence[tuple[str, str]]:
+        """The same, and what of the operator's table means nothing, for the catalogue."""
+        if self._reading is None:
+            return ()
+        told = [(one.place, one.reason) for one in self._reading.left_out[:SHOWN]]
+        if len(self._reading.left_out) > SHOWN:
+            told.append(("", f"{len(self._reading.left_out) - SHOWN} more things are left out or mended"))
+        known = ", ".join(clean_text(name, 60) for name in self._reading.schemes) or "none"
+        return [
+            *told,
+            *(
+                (f"security.{name}", f"the document has no such scheme; it has {known}")
+                for name in self._wallet.unknown(self._reading.schemes)
+            ),
+        ]
+
     async def refresh(self) -> bool:
         """Read the document again; whether it had changed. Raises `DocumentError`, `Unavailable`; what was known stays."""
         async with self._refreshing:
@@ -342,11 +358,6 @@ class OpenApiSource:
             OpenApiTool(spec_of(operation, timeout=self.options.timeout), operation, self)
             for operation in reading.operations
         )
-        for one in reading.left_out[:SHOWN]:
-            log.warning("%s: %s: %s", self.name, one.place, one.reason)
-        if unknown := self._wallet.unknown(reading.schemes):
-            known = ", ".join(clean_text(name, 60) for name in reading.schemes) or "none"
-            log.warning("%s: security: the document has no scheme %s; it has %s", self.name, ", ".join(unknown), known)
 
     def _changed(self) -> None:
         if self._connection is not None:
