@@ -11,6 +11,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cli.running import trusted
+
 
 def command(*argv: str) -> list[str]:
     return [sys.executable, "-m", "anykit", *argv]
@@ -34,7 +36,8 @@ class Host:
 
 @contextlib.contextmanager
 def listening(folder: Path, *argv: str, env: dict[str, str] | None = None) -> Generator[Host]:
-    """`anykit serve ARGV --port 0`, once it listens."""
+    """`anykit serve ARGV --port 0`, once it listens; the file of the folder is trusted."""
+    trusted(folder, {**os.environ, **(env or {})})
     process = subprocess.Popen(
         command("serve", "--port", "0", *argv),
         cwd=folder,
@@ -60,7 +63,8 @@ def listening(folder: Path, *argv: str, env: dict[str, str] | None = None) -> Ge
 
 
 def ended(argv: Sequence[str], folder: Path, env: dict[str, str] | None = None) -> tuple[int, str, str]:
-    """A command that ends by itself: exit code, stdout, stderr."""
+    """A command that ends by itself: exit code, stdout, stderr; the file of the folder is trusted."""
+    trusted(folder, {**os.environ, **(env or {})})
     done = subprocess.run(
         command(*argv),
         cwd=folder,

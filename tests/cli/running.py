@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from anykit.app import ConfigError, find_config
+from anykit.app.trust import Trust
 from anykit.cli import run
+from anykit.stores import data_dir
 
 
 class Stream(io.StringIO):
@@ -42,14 +47,28 @@ class Done:
         return [line.split("\t") for line in self.out.splitlines()]
 
 
+def trusted(folder: Path | None = None, env: Mapping[str, str] | None = None) -> None:
+    """Agree to the file that is found from `folder` (here), as its owner would have."""
+    with contextlib.suppress(ConfigError, OSError):
+        found = find_config(folder)
+        if found is not None:
+            Trust(data_dir(env=env)).grant(found)
+
+
 def anykit(
     *argv: str,
     stdin: str = "",
     terminal: bool = False,
     stdout_terminal: bool = False,
     env: Mapping[str, str] | None = None,
+    trusting: bool = True,
 ) -> Done:
-    """Run `anykit ARGV`; with `terminal` somebody sits there and types `stdin`."""
+    """Run `anykit ARGV`; with `terminal` somebody sits there and types `stdin`.
+
+    The file of the folder is trusted, unless not `trusting`.
+    """
+    if trusting:
+        trusted(None, {**os.environ, **(env or {})})
     out, err = Stream(terminal=stdout_terminal), Stream(terminal=terminal)
     code = run(
         argv,

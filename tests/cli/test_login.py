@@ -16,7 +16,7 @@ import pytest
 
 from cli.agents import in_a_thread
 from cli.hosts import command
-from cli.running import anykit
+from cli.running import anykit, trusted
 from sources.mcp.peers.script import Peer
 from sources.mcp.test_oauth import Issuer, issuing
 from sources.mcp.web import serving
@@ -42,6 +42,7 @@ def shop(folder: Path, issuer: Issuer) -> Path:
 @contextlib.contextmanager
 def logging_in(folder: Path, *argv: str) -> Generator[tuple[subprocess.Popen[str], str]]:
     """`anykit login ARGV` in a process of its own, and the URL that it prints. It is killed where it takes too long."""
+    trusted(folder)
     process = subprocess.Popen(
         command("login", *argv),
         cwd=folder,

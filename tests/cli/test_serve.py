@@ -15,6 +15,7 @@ from typing import IO, Any
 import pytest
 
 from cli.hosts import command, ended, listening
+from cli.running import trusted
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -125,6 +126,7 @@ class Wire:
     """An agent that writes lines to a host and reads its lines."""
 
     def __init__(self, folder: Path, *argv: str, env: dict[str, str] | None = None) -> None:
+        trusted(folder)
         self.process = subprocess.Popen(
             command("serve", "--stdio", "a2e", *argv),
             cwd=folder,

@@ -47,6 +47,10 @@ class Told:
         await self._secrets.delete(self._project, _key(server))
         return there
 
+    async def names(self) -> set[str]:
+        """The servers that were told something. Raises `RecordError`."""
+        return {record.key for record in await self._records.list(KIND, principal=self._project)}
+
     async def stored(self) -> dict[str, JsonObject]:
         """Everything as it was written, by server. Raises `RecordError`, `SecretError`."""
         found: dict[str, JsonObject] = {}

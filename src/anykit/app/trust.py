@@ -16,7 +16,7 @@ import re
 import stat
 import tempfile
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -38,6 +38,9 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _VARIABLE = re.compile(r"\$?\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-[^{}]*)?\}")
 _SECTIONS = ("toolkits", "env", "bounds", "serve", "data_dir")
 """What else of our own file decides what code does here, beside the sources, agents and plugins."""
+_OUR_KEYS = frozenset(
+    {"sources", "agents", "toolkits", "bounds", "serve", "limits", "a2e", "data_dir", "views", "tools", "env"}
+)
 _SWITCHES = frozenset({"enabled", "disabled"})
 """Of an entry: whether it is used, which is no part of what it is."""
 
@@ -61,6 +64,8 @@ class Standing:
     """`changed`: something was agreed to, and the file defines more, or otherwise, now."""
     asks: tuple[str, ...] = ()
     """What it would start, connect to or set that nobody has agreed to yet."""
+    defines: tuple[Definition, ...] = ()
+    """All of it, as it was looked at."""
 
     @property
     def is_trusted(self) -> bool:
@@ -107,10 +112,14 @@ class Trust:
 
     def grant(self, file: str | os.PathLike[str]) -> tuple[str, ...]:
         """Agree to all that a file defines now; gives it, a line each. Raises `ConfigError`."""
-        place, defined = _defined_by(file)
+        return self.agree(self.check(file))
+
+    def agree(self, standing: Standing) -> tuple[str, ...]:
+        """Agree to what a file defined when it was looked at; gives it, a line each. Raises `ConfigError`."""
+        digests = frozenset(one.key for one in standing.defines)
         with self._writing() as known:
-            known[str(place)] = Trusted(place, time.time(), frozenset(one.key for one in defined))
-        return tuple(one.about for one in defined)
+            known[str(standing.file)] = Trusted(standing.file, time.time(), digests)
+        return tuple(one.about for one in standing.defines)
 
     def grant_data(self, file: Path, data: Mapping[str, Any], *, besides: Mapping[str, Any] | None = None) -> None:
         """Agree to what `data`, about to be written to `file`, defines.
@@ -217,12 +226,11 @@ def skill_key(folder: Path) -> str:
     return _digest("skill", folder.name, digest_of_tree(folder))
 
 
-def _standing(place: Path, defined: Iterable[Definition], known: Trusted | None) -> Standing:
+def _standing(place: Path, defined: tuple[Definition, ...], known: Trusted | None) -> Standing:
     agreed = known.digests if known is not None else frozenset[str]()
     asks = tuple(one.about for one in defined if one.key not in agreed)
-    if not asks:
-        return Standing(place, "trusted")
-    return Standing(place, "untrusted" if known is None else "changed", asks)
+    state: State = "trusted" if not asks else "untrusted" if known is None else "changed"
+    return Standing(place, state, asks, defined)
 
 
 def definitions(data: Mapping[str, Any], folder: Path) -> tuple[Definition, ...]:
@@ -231,24 +239,20 @@ def definitions(data: Mapping[str, Any], folder: Path) -> tuple[Definition, ...]
 
 
 def _definitions(data: Mapping[str, Any], folder: Path) -> Generator[Definition]:
-    servers = next(
-        (cast("dict[str, Any]", data[key]) for key in SERVER_MAPS if isinstance(data.get(key), dict)),
-        None,
-    )
-    if servers is None and _is_ours(data):
+    maps = [cast("dict[str, Any]", data[key]) for key in SERVER_MAPS if isinstance(data.get(key), dict)]
+    ours = _is_ours(data)
+    for servers in maps or ([] if ours else [data]):
+        for name, entry in servers.items():
+            if isinstance(entry, dict):
+                table = cast("dict[str, Any]", entry)
+                key = _digest("server", name, _without_switches(table))
+                yield Definition(key, f"server {name}: {_of_table(table)}")
+    if ours:
         yield from _ours(data, folder)
-        return
-    for name, entry in (data if servers is None else servers).items():
-        if isinstance(entry, dict):
-            table = cast("dict[str, Any]", entry)
-            yield Definition(_digest("server", name, _without_switches(table)), f"server {name}: {_of_table(table)}")
-    for id, block in _table(data.get("agents")).items() if servers is not None else ():
-        yield _agent(id, block)
 
 
 def _is_ours(data: Mapping[str, Any]) -> bool:
-    keys = {"sources", "agents", "toolkits", "bounds", "serve", "limits", "a2e", "data_dir", "views", "tools", "env"}
-    return not data or bool(keys & data.keys())
+    return not data or bool(_OUR_KEYS & data.keys())
 
 
 def _ours(data: Mapping[str, Any], folder: Path) -> Generator[Definition]:

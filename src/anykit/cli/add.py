@@ -6,6 +6,7 @@ import asyncio
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 import typer
 
 from anykit.app import AppConfig, ConfigError, SourceView, Workbench, builtin_toolkits, find_config, read_config
-from anykit.app.config import SourceConfig
+from anykit.app.config import NAMES, SourceConfig
 from anykit.app.probing import beneath, kind_of
 from anykit.capabilities import Connected, JsonObject, Unavailable
 from anykit.runtime import clean
@@ -27,6 +28,7 @@ from .invocation import Invocation
 from .local import data_folder, entered, importable
 from .place import did_you_mean, here
 from .terminal import Terminal
+from .trusting import shown, trust_of
 
 AGENT = "a2a"
 SERVER = "mcp"
@@ -119,6 +121,7 @@ def run(
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="Write it down without looking at it; a URL then needs --kind.")
     ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change, and change nothing.")] = False,
 ) -> int:
     """Add an MCP server, an agent, a host, a toolkit or a file of tools to the file.
 
@@ -140,10 +143,10 @@ def run(
         token=_reference("--token", invocation.flags.token or ""),
         verify=not no_verify,
     )
-    return invocation.run(_add(invocation, list(dict.fromkeys(targets)), options))
+    return invocation.run(_add(invocation, list(dict.fromkeys(targets)), options, dry=dry_run))
 
 
-async def _add(invocation: Invocation, targets: Sequence[str], options: Options) -> int:
+async def _add(invocation: Invocation, targets: Sequence[str], options: Options, *, dry: bool) -> int:
     file, config = _file(invocation)
     check_form(file)
     looking = _Looking(invocation, config, file, options)
@@ -151,10 +154,39 @@ async def _add(invocation: Invocation, targets: Sequence[str], options: Options)
     for target in targets:
         found.append(await looking.at(target, found))
     additions = [one.addition for one in found if one.addition is not None]
-    if additions:
-        add_to(file, additions)
+    trust, named = trust_of(invocation), invocation.flags.config is not None
+    change = add_to(file, additions, trust=trust, whole=named, dry=dry) if additions else None
+    if dry:
+        _print_diff(invocation.terminal, found, file, "" if change is None else change.diff())
+        return Exit.OK
     _print(invocation.terminal, found, file)
+    if change is not None and not named:
+        _warn_of_the_rest(invocation, file)
     return Exit.OK
+
+
+def _warn_of_the_rest(invocation: Invocation, file: Path) -> None:
+    """What was in the file before is not trusted because something was added to it."""
+    with suppress(ConfigError):
+        standing = trust_of(invocation).check(file)
+        if not standing.is_trusted:
+            invocation.terminal.warn(
+                f"what else {shown(file)} defines is not trusted, so nothing of it is started; to trust it: "
+                f" anykit trust {shlex.quote(shown(file))}"
+            )
+
+
+def _print_diff(terminal: Terminal, found: Sequence[Added], file: Path, diff: str) -> None:
+    if terminal.as_json:
+        terminal.write_json({"file": str(file), "diff": diff, "changes": [one.to_json(file) for one in found]})
+        return
+    for one in found:
+        for warning in one.warnings:
+            terminal.warn(warning)
+        if one.addition is None:
+            terminal.note(f"{one.target} is in {shown(file)} already, as {one.name}")
+    if diff:
+        terminal.write(diff)
 
 
 def _file(invocation: Invocation) -> tuple[Path, AppConfig]:
@@ -167,7 +199,7 @@ def _file(invocation: Invocation) -> tuple[Path, AppConfig]:
         config = read_config(file) if file.exists() else AppConfig(path=file)
     except ConfigError as error:
         raise usage(str(error), ("check it", "anykit validate"), code="bad_config") from None
-    if str(file.absolute()) in config.sources:
+    if str(file.absolute()) in config.sources and file.name not in NAMES:
         raise usage(
             f"{file}: the file of an MCP client is not written here",
             ("take its servers into a file of ours", f"anykit add {shlex.quote(str(file))}"),

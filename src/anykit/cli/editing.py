@@ -73,23 +73,37 @@ class Change:
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def add_to(file: Path, additions: Sequence[Addition], *, trust: Trust | None = None, dry: bool = False) -> Change:
-    """Add to a file, which is made where it is missing; all or nothing. Raises `CommandError`."""
+def add_to(
+    file: Path, additions: Sequence[Addition], *, trust: Trust | None = None, whole: bool = False, dry: bool = False
+) -> Change:
+    """Add to a file, which is made where it is missing; all or nothing. See `edit_file`. Raises `CommandError`."""
     check_form(file, additions)
     block = "\n".join(addition.block() for addition in additions)
-    return edit_file(file, [addition.edit() for addition in additions], by_hand=block, trust=trust, dry=dry)
+    return edit_file(
+        file, [addition.edit() for addition in additions], by_hand=block, trust=trust, whole=whole, dry=dry
+    )
 
 
 def edit_file(
-    file: Path, edits: Sequence[Edit], *, by_hand: str = "", trust: Trust | None = None, dry: bool = False
+    file: Path,
+    edits: Sequence[Edit],
+    *,
+    by_hand: str = "",
+    trust: Trust | None = None,
+    whole: bool = False,
+    dry: bool = False,
+    expected: str | None = None,
 ) -> Change:
-    """Edit a file; all or nothing, and nothing where `dry`. What was not there before is trusted by `trust`.
+    """Edit a file; all or nothing, and nothing where `dry`.
 
-    `by_hand` is what a person may paste where the file is written in a way that cannot be edited. Raises `CommandError`.
+    What was not there before is trusted by `trust`, all of it where `whole`. `by_hand` is what a person may paste where
+    the file is written in a way that cannot be edited; `expected` is what the edits were made for. Raises `CommandError`.
     """
     check_form(file)
     raw = _read(file)
     before = "" if raw is None else _decoded(file, raw)
+    if expected is not None and before != expected:
+        raise _meanwhile(file)
     text = before
     try:
         data = data_of(file, text)
@@ -111,7 +125,7 @@ def edit_file(
         return change
     if trust is not None:
         with contextlib.suppress(ConfigError):  # the file is written all the same, and asked about later
-            trust.grant_data(file, after, besides=data if raw is not None else None)
+            trust.grant_data(file, after, besides=None if whole or raw is None else data)
     try:
         _replace(file, text, raw)
     except OSError as error:
@@ -195,6 +209,12 @@ def _read(file: Path) -> bytes | None:
     return raw
 
 
+def read_text(file: Path) -> str:
+    """What a file holds. Raises `CommandError`."""
+    raw = _read(file)
+    return "" if raw is None else _decoded(file, raw)
+
+
 def _decoded(file: Path, raw: bytes) -> str:
     try:
         return raw.decode("utf-8-sig")
@@ -216,10 +236,14 @@ def _replace(file: Path, text: str, before: bytes | None) -> None:
             os.fsync(stream.fileno())
         temporary.chmod(file.stat().st_mode & 0o7777 if before is not None else 0o666 & ~_umask())
         if _read(file) != before:
-            raise usage(f"{file} was changed by somebody else at the same moment; run it again", code="not_written")
+            raise _meanwhile(file)
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _meanwhile(file: Path) -> CommandError:
+    return usage(f"{file} was changed by somebody else at the same moment; run it again", code="not_written")
 
 
 def _umask() -> int:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from anykit.app import ConfigError
+
 from .errors import Exit, usage
 from .invocation import Invocation
 from .place import here
+from .trusting import trust_of
 
 CONFIG = """\
 # anykit: what is offered to agents, and how. `anykit validate` checks this file; unknown keys are errors.
@@ -77,6 +81,9 @@ def run(
         place.mkdir(parents=True, exist_ok=True)
         for name, text in FILES.items():
             (written if _write(place / name, text) else kept).append(name)
+        if "anykit.toml" in written:
+            with suppress(ConfigError):  # then it is asked later
+                trust_of(invocation).grant(place / "anykit.toml")
     except OSError as error:
         raise usage(
             f"{error.filename or place}: cannot be written: {error.strerror or error}", code="not_written"
