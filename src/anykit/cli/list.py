@@ -30,6 +30,13 @@ def run(
             show_default=False,
         ),
     ] = None,
+    names: Annotated[
+        bool, typer.Option("--names", help="What tools are called here and at their source, and why that differs.")
+    ] = False,
+    view: Annotated[
+        str | None,
+        typer.Option("--view", metavar="NAME", help="Only what is in this view of the configuration.", show_default=False),
+    ] = None,
 ) -> int:
     """List toolkits, tools, resources, prompts and sources.
 
@@ -40,17 +47,25 @@ def run(
     noun, sources = (words[0], words[1:]) if words[:1] and words[0] in NOUNS else (None, words)
     if invocation.flags.connect and sources:
         raise usage(f"--connect acts on a running host, not on sources ({sources[0]})")
-    return invocation.run(_list(invocation, noun, sources))
+    if invocation.flags.connect and view:
+        raise usage("--view is of the configuration here; a running host gives each token its own")
+    if names and noun not in (None, "tools"):
+        raise usage(f"--names lists tools, not {noun}")
+    return invocation.run(_list(invocation, "tools" if names else noun, sources, view, names=names))
 
 
-async def _list(invocation: Invocation, noun: str | None, sources: tuple[str, ...]) -> int:
+async def _list(
+    invocation: Invocation, noun: str | None, sources: tuple[str, ...], view: str | None, *, names: bool
+) -> int:
     try:
-        async with opened(invocation, sources=sources) as place:
+        async with opened(invocation, sources=sources, view=view) as place:
             found = {one: await _rows(place, one) for one in ([noun] if noun else NOUNS)}
             known = await place.sources()
     except CapabilityError as error:
         raise of_capability(error) from None
-    if noun:
+    if names:
+        _print_names(invocation, [row for row in found["tools"] if isinstance(row, ToolRow)])
+    elif noun:
         _print_one(invocation, noun, found[noun])
     else:
         _print_all(invocation, found)
@@ -96,6 +111,22 @@ def _print_one(invocation: Invocation, noun: str, rows: Sequence[Row]) -> None:
         terminal.table(columns, cells)
     else:
         terminal.note(f"there are no {noun}")
+
+
+def _print_names(invocation: Invocation, rows: Sequence[ToolRow]) -> None:
+    terminal = invocation.terminal
+    if terminal.as_json:
+        terminal.write_json(
+            [
+                {"exposed": row.name, "original": row.original, "source": row.source, "reason": row.renamed or None}
+                for row in rows
+            ]
+        )
+    elif rows:
+        cells = [(row.name, row.original, row.source, row.renamed) for row in rows]
+        terminal.table(("exposed", "original", "source", "why renamed"), cells)
+    else:
+        terminal.note("there are no tools")
 
 
 def _print_all(invocation: Invocation, found: dict[str, Sequence[Row]]) -> None:

@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 from anykit.app import (
@@ -27,10 +26,7 @@ from anykit.capabilities import (
     Json,
     JsonObject,
     PromptContents,
-    PromptProvider,
     ResourceContents,
-    ResourceProvider,
-    Templated,
 )
 from anykit.runtime import HOST, CallOptions, Configured
 from anykit.stores import RecordError, SecretError, UnresolvedReference, resolve_all
@@ -139,13 +135,13 @@ def importable(config: AppConfig) -> Generator[None]:
 class LocalPlace:
     """See `Place`."""
 
-    def __init__(self, bench: Workbench, on_line: Sequence[str] = (), *, wait: float = 10.0) -> None:
+    def __init__(
+        self, bench: Workbench, on_line: Sequence[str] = (), *, wait: float = 10.0, view: str | None = None
+    ) -> None:
         self.bench = bench
-        self.silent: set[str] = set()
-        """Sources that did not list what they have in time."""
         self._until = asyncio.get_running_loop().time() + wait
         self._on_line = on_line
-        self._session = bench.session(face="command")
+        self._session = bench.session(face="command", view=view)
 
     @classmethod
     @asynccontextmanager
@@ -156,6 +152,7 @@ class LocalPlace:
         sources: tuple[str, ...] = (),
         wanted: str | None = None,
         configuring: bool = False,
+        view: str | None = None,
         finding: Callable[[LocalPlace], Awaitable[bool]] | None = None,
     ) -> AsyncGenerator[LocalPlace]:
         """Open the sources and wait for their verdicts. Raises `CommandError`; what else is wrong is a warning.
@@ -167,14 +164,15 @@ class LocalPlace:
         bench = Workbench(*named, config=config, data_dir=data_folder(invocation, config), settle=0.0)
         with importable(config):
             async with AsyncExitStack() as stack:
-                place = cls(bench, (*sources, *invocation.flags.sources), wait=invocation.wait)
+                seen = known_view(bench, view)
+                place = cls(bench, (*sources, *invocation.flags.sources), wait=invocation.wait, view=seen)
                 with terminal.waiting("opening the sources ..."):
                     await entered(stack, bench)
                     found = await place._known(wanted, finding, invocation.wait)
                 place._say_what_is_wrong(invocation, wanted if configuring else None, found=found)
                 yield place
-                for source in sorted(place.silent):
-                    terminal.warn(f"source {source} did not say in time what it has")
+                for source, why in sorted(place.missing.items()):
+                    terminal.warn(why if "within" not in why else f"source {source} did not say in time what it has")
 
     async def _known(
         self, wanted: str | None, finding: Callable[[LocalPlace], Awaitable[bool]] | None, timeout: float
@@ -216,10 +214,10 @@ class LocalPlace:
 
     async def tools(self) -> list[ToolRow]:
         """See `Place`."""
-        snapshot = self.bench.catalog.snapshot
         rows: list[ToolRow] = []
         states = {source.name: source for source in await self.sources()}
-        for name, entry in snapshot.tools.items():
+        for entry in self._session.everything():
+            name = entry.tool.name
             refused = self.bench.executor.refusal(self._session.caller, entry)
             source = states.get(entry.source)
             reason = refused.message if refused is not None else None
@@ -240,6 +238,7 @@ class LocalPlace:
                     description=spec.description,
                     output_schema=spec.output_schema,
                     tags=spec.tags,
+                    renamed=entry.renamed,
                 )
             )
         return rows
@@ -267,7 +266,7 @@ class LocalPlace:
 
     async def resources(self) -> list[ResourceRow]:
         """See `Place`."""
-        await self._leave_out_the_silent()
+        self._be_patient()
         single = [
             ResourceRow(one.id, one.name, one.title, one.description, one.media_type, one.size)
             for one in await self._session.resources()
@@ -280,7 +279,7 @@ class LocalPlace:
 
     async def prompts(self) -> list[PromptRow]:
         """See `Place`."""
-        await self._leave_out_the_silent()
+        self._be_patient()
         return [
             PromptRow(one.id, one.title, one.description, tuple(part.model_dump() for part in one.arguments))
             for one in await self._session.prompts()
@@ -289,6 +288,7 @@ class LocalPlace:
     async def sources(self) -> list[SourceRow]:
         """See `Place`."""
         known = self.bench.catalog.snapshot.sources
+        seen = self._session.snapshot
         return [
             SourceRow(
                 name=view.name,
@@ -306,45 +306,28 @@ class LocalPlace:
                 server=_server_of(known[view.name].provider) if view.kind == "mcp" else None,
             )
             for view in self.bench.sources()
+            if view.name in seen.sources
         ]
 
-    async def _leave_out_the_silent(self) -> None:
-        """Ask every source for its lists at once; who does not answer in time is not asked again."""
-        catalog = self.bench.catalog
-        snapshot = catalog.snapshot
-        asking = {
-            asyncio.ensure_future(_lists(provider)): source
-            for source, provider in [
-                *snapshot.resources,
-                *((source, provider) for source, _, provider in snapshot.prompts),
-            ]
-            if source not in self.silent
-        }
-        if asking:
-            left = max(LEAST_WAIT, self._until - asyncio.get_running_loop().time())
-            _, late = await asyncio.wait(asking, timeout=left)
-            self.silent |= {asking[task] for task in late}
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*asking, return_exceptions=True)
-        if self.silent:
-            snapshot = catalog.snapshot
-            catalog.snapshot = replace(
-                snapshot,
-                resources=tuple(one for one in snapshot.resources if one[0] not in self.silent),
-                prompts=tuple(one for one in snapshot.prompts if one[0] not in self.silent),
-            )
+    @property
+    def missing(self) -> dict[str, str]:
+        """Sources that did not list what they have, with why."""
+        return self._session.missing
+
+    def _be_patient(self) -> None:
+        """Let every source have the time for its lists that is left."""
+        self._session.patience = max(LEAST_WAIT, self._until - asyncio.get_running_loop().time())
 
     # what is done
 
     async def read(self, uri: str) -> ResourceContents:
         """A resource's contents. Raises `CapabilityError`; `InvalidInput` where nobody has it."""
-        await self._leave_out_the_silent()
+        self._be_patient()
         return await self._session.read(uri)
 
     async def prompt(self, name: str, arguments: JsonObject) -> PromptContents:
         """A prompt, filled in. Raises `CapabilityError`; `InvalidInput` where nobody has it, or for wrong arguments."""
-        await self._leave_out_the_silent()
+        self._be_patient()
         return await self._session.prompt(name, arguments)
 
     async def call(
@@ -406,16 +389,6 @@ def _server_of(provider: object) -> ServerFacts | None:
     from .servers import facts_of_server  # noqa: PLC0415 - as above
 
     return facts_of_server(provider) if isinstance(provider, McpSource) else None
-
-
-async def _lists(provider: ResourceProvider | PromptProvider) -> None:
-    """Let a provider list what it has, so that it knows it."""
-    if isinstance(provider, ResourceProvider):
-        await provider.list_resources()
-        if isinstance(provider, Templated):
-            await provider.list_templates()
-    else:
-        await provider.list_prompts()
 
 
 def _knows(bench: Workbench, name: str) -> bool:

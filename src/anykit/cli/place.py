@@ -32,6 +32,8 @@ class ToolRow:
     description: str = ""
     output_schema: JsonObject | None = None
     tags: tuple[str, ...] = ()
+    renamed: str = ""
+    """Why its name is not the source's own."""
 
     def to_json(self) -> JsonObject:
         """As `list` shows it."""
@@ -341,10 +343,11 @@ def opened(
     sources: tuple[str, ...] = (),
     wanted: str | None = None,
     configuring: bool = False,
+    view: str | None = None,
 ) -> AbstractAsyncContextManager[Place]:
     """The place that an invocation means; `sources` are those named on the line.
 
-    With `wanted`, a tool or toolkit, nothing is waited for once that is known. `configuring` says that it is about to be
+    With `view` it is that part of everything. With `wanted`, a tool or toolkit, nothing is waited for once that is known. `configuring` says that it is about to be
     configured, so that its earlier configuration need not work any more.
     """
     if invocation.flags.connect:
@@ -353,7 +356,7 @@ def opened(
         return RemotePlace.opened(invocation, wanted=wanted, configuring=configuring)
     from .local import LocalPlace  # noqa: PLC0415
 
-    return LocalPlace.opened(invocation, sources=sources, wanted=wanted, configuring=configuring)
+    return LocalPlace.opened(invocation, sources=sources, wanted=wanted, configuring=configuring, view=view)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> list[tuple[str, str]]:

@@ -130,6 +130,12 @@ class Session:
             usable = [self._listed(entry) for entry in usable]
         return [self._finder_in(snapshot), *usable]
 
+    def everything(self) -> list[ToolEntry]:
+        """The same, with those that this caller cannot call as things stand."""
+        snapshot = self.snapshot
+        entries = list(snapshot.tools.values())
+        return entries if snapshot.finder is None else [self._finder_in(snapshot), *entries]
+
     def get(self, name: str) -> Tool | None:
         """The tool of that name, if this caller can call it."""
         snapshot = self.snapshot
