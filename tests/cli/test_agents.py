@@ -14,7 +14,7 @@ import pytest
 
 from cli.agents import WAIT, Asking, asking, in_a_thread
 from cli.hosts import command
-from cli.running import anykit
+from cli.running import anykit, trusted
 from sources.a2a.agents import ScriptedAgent
 from sources.a2a.sdk_agent import sdk_agent
 
@@ -138,6 +138,7 @@ def test_progress_is_told_on_stderr(folder: Path, streaming: bool) -> None:
 def test_ctrl_c_cancels_the_remote_task(folder: Path) -> None:
     with in_a_thread(sdk_agent("1.0 JSONRPC", streaming=True)) as (url, obedient):
         (folder / "anykit.toml").write_text(f'[agents.sdk]\ncard = "{url}"\n')
+        trusted(folder, {"ANYKIT_DATA_DIR": str(folder / "data")})
         process = subprocess.Popen(
             command("call", "SDK_Agent_obey", "task=hang"),
             cwd=folder,
