@@ -66,6 +66,10 @@ class WireAnswer(Protocol):
         """Give the body. Raises `Unavailable` (sent) where it breaks off."""
         ...
 
+    async def read(self, most: int) -> tuple[bytes, bool]:
+        """Give the body's first `most` bytes, and whether that is all. Raises as `chunks` does."""
+        ...
+
 
 class Wire(Protocol):
     """What sends hops: the seam to the HTTP library."""

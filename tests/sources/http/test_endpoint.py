@@ -321,8 +321,9 @@ def test_the_operator_may_know_better_than_the_method() -> None:
     ],
 )
 def test_what_cannot_be_an_endpoint_is_refused_with_the_reason(options: dict[str, Any], why: str) -> None:
+    given: Any = {"name": "t", "url": "http://h/", **options}
     with pytest.raises(TemplateError, match=why):
-        http_tool(**{"name": "t", "url": "http://h/", **options})
+        http_tool(**given)
 
 
 # results and a workbench

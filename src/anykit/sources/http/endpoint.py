@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
-from urllib.parse import quote
 
 from anykit.capabilities import Annotations, InvalidInput, Json, JsonObject
 from anykit.schema import SchemaError, compile_schema
@@ -22,7 +21,7 @@ from .options import EndpointOptions
 from .payloads import Payload, payload
 from .results import ResultKind
 from .secrecy import Secrets, credentials, is_telling
-from .templates import Template, TemplateError, UrlTemplate, header_value, url_template
+from .templates import Template, TemplateError, UrlTemplate, header_value, percent_encoded, url_template
 
 KIND = "http"
 _METHOD = re.compile(r"[A-Za-z]{1,32}")
@@ -42,6 +41,7 @@ class Endpoint:
     method: str
     url: UrlTemplate = field(repr=False)
     query: tuple[tuple[str, Expression], ...] = field(repr=False)
+    """Names as they are sent, and values."""
     headers: tuple[tuple[str, Template], ...] = field(repr=False)
     body: Payload | None
     leftover_in_query: bool
@@ -50,7 +50,7 @@ class Endpoint:
     defaults: JsonObject
     result: ResultKind
     idempotent: bool
-    limits: Limits
+    limits: Limits | None
     secrets: tuple[str, ...] = field(repr=False)
     fixed_headers: Headers | None = field(repr=False)
     """The headers, where no argument is in them."""
@@ -78,16 +78,19 @@ class Endpoint:
 
     def _with_query(self, url: str, values: Mapping[str, Json], rest: Mapping[str, Json]) -> str:
         pairs: list[str] = []
-        named = [(name, evaluated(expression, values)) for name, expression in self.query]
-        if self.leftover_in_query:
-            named += rest.items()
-        for name, value in named:
-            if isinstance(value, Missing):
-                continue
-            try:
-                pairs += [f"{quote(name, safe='')}={quote(text, safe='')}" for text in texts(value)]
-            except UnicodeEncodeError:
-                raise InvalidInput(f"{name}: it is no text: it has a lone surrogate") from None
+        name = ""
+        try:
+            for name, expression in self.query:
+                value = evaluated(expression, values)
+                if isinstance(value, str):
+                    pairs.append(f"{name}={percent_encoded(value)}")
+                elif not isinstance(value, Missing):
+                    pairs += [f"{name}={percent_encoded(text)}" for text in texts(value)]
+            if self.leftover_in_query:
+                for name, value in rest.items():
+                    pairs += [f"{percent_encoded(name)}={percent_encoded(text)}" for text in texts(value)]
+        except UnicodeEncodeError:
+            raise InvalidInput(f"{name!a}: it is no text: it has a lone surrogate") from None
         return f"{url}{'&' if '?' in url else '?'}{'&'.join(pairs)}" if pairs else url
 
     def _headers(self, values: Mapping[str, Json]) -> Headers:
@@ -174,11 +177,12 @@ def endpoint(
         source=source or options.name,
         timeout=options.timeout,
     )
+    limits = Limits(options.timeout, options.retries, None if options.allow_redirects else 0, options.max_bytes)
     return Endpoint(
         spec=spec,
         method=method,
         url=url,
-        query=query,
+        query=tuple((percent_encoded(name), value) for name, value in query),
         headers=headers,
         body=body,
         leftover_in_query=to_query,
@@ -186,7 +190,7 @@ def endpoint(
         defaults=defaults,
         result=result,
         idempotent=idempotent,
-        limits=Limits(options.timeout, options.retries, None if options.allow_redirects else 0, options.max_bytes),
+        limits=None if limits == Limits() else limits,
         secrets=secrets,
         fixed_headers=tuple(fixed) if len(fixed) == len(headers) else None,
     )

@@ -14,7 +14,7 @@ import base64
 import importlib
 import re
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -41,6 +41,9 @@ IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 """Methods that may be repeated (RFC 9110 9.2.2)."""
 PAUSE = 0.25
 """Seconds before the first repetition; twice as long before each further one."""
+
+KNOWN = 64
+"""Sets of headers that an exchange remembers the checked form of."""
 
 _TRIED_AGAIN = frozenset({429, 502, 503, 504})
 _NOT_IN_A_URL = re.compile(r"[\x00-\x20\x7f-\U0010ffff\\]")
@@ -117,6 +120,7 @@ class Exchange:
         self._secrets = Secrets((*secrets, *credentials(self._headers.items())))
         self._limits = _Bounds(timeout, retries, max_redirects, max_body)
         self._connect_timeout = connect_timeout
+        self._known: dict[tuple[Headers, tuple[str, ...], str | None], tuple[Mapping[str, str], Secrets]] = {}
         self._tls = tls
         self._wires: dict[AddressGuard, Wire] | None = None
         self._closed = False
@@ -143,34 +147,44 @@ class Exchange:
         *,
         result: ResultKind = "auto",
         limits: Limits | None = None,
+        watched: bool = False,
     ) -> InvocableResult:
         """Send a request and give its answer as a result, whatever it is made of.
+
+        With `watched` whoever set the context's deadline ends the call then by cancelling it, as a workbench does.
 
         Raises `ExecutionFailed` for any status but 2xx (its `detail` has `status` and an excerpt) and when the time is
         up, `InvalidInput` for what no request can hold, `Unavailable` where the server cannot be reached or the answer
         is lost; its `sent` says whether the request may have been carried out.
         """
-        received = await self.receive(request, context, limits=limits)
+        received = await self.receive(request, context, limits=limits, watched=watched)
         if not 200 <= received.status < 300:
             raise failure(received, retryable=request.repeatable)
         return shaped(received, result)
 
     async def receive(
-        self, request: HttpRequest, context: CapabilityContext, *, limits: Limits | None = None
+        self,
+        request: HttpRequest,
+        context: CapabilityContext,
+        *,
+        limits: Limits | None = None,
+        watched: bool = False,
     ) -> Received:
         """Send a request and give the answer, whatever its status. Raises as `send` does."""
         hop, secrets = self._first(request)
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = asyncio.get_running_loop().time()
         bounds = self._limits if limits is None else self._limits.narrowed(limits)
         limit = now + bounds.timeout
         if context.deadline is not None and context.deadline < limit:
             limit = context.deadline
-        progress = _Progress()
+        else:
+            watched = False
+        call = _Call(secrets, {} if self._wires is None else self._wires, bounds, limit)
         try:
-            async with asyncio.timeout_at(limit):
-                async with self._connections() as wires:
-                    return await self._tries(hop, request.repeatable, _Call(secrets, wires, bounds, progress), limit)
+            if watched and self._wires is not None:
+                return await self._tries(hop, request, call)
+            async with asyncio.timeout_at(limit), self._connections() as call.wires:
+                return await self._tries(hop, request, call)
         except (Unavailable, ExecutionFailed) as error:
             if secrets.are_in(error.message):  # the path of a URL may hold one
                 error.message = secrets.masked(error.message)
@@ -180,8 +194,8 @@ class Exchange:
             raise ExecutionFailed(
                 f"{hop.method} {secrets.masked(public_url(hop.url))} did not answer within {limit - now:.3g} s",
                 code=TIMED_OUT,
-                retryable=request.repeatable or not progress.sent,
-                detail={"timeout": limit - now, "sent": progress.sent},
+                retryable=request.repeatable or not call.sent,
+                detail={"timeout": limit - now, "sent": call.sent},
             ) from None
 
     # one request
@@ -190,31 +204,39 @@ class Exchange:
         url, basic = _without_userinfo(request.url)
         if _NOT_IN_A_URL.search(url):
             raise InvalidInput("the URL holds characters that must be percent-encoded")
-        headers = self._headers
-        secrets = self._secrets
+        headers, secrets = self._prepared(request.headers, request.secrets, basic)
         body = request.body
-        if request.headers or basic is not None or isinstance(body, Multipart):
-            headers = _joined(headers, request.headers)
-            if basic is not None:
-                headers.setdefault("authorization", basic)
-            if isinstance(body, Multipart):
-                headers["content-type"], body = body.encoded()
-            secrets = secrets.with_more(credentials(headers.items()))
-        if request.secrets:
-            secrets = secrets.with_more(request.secrets)
+        if isinstance(body, Multipart):
+            kind, body = body.encoded()
+            headers = {**headers, "content-type": kind}
         return Hop(request.method.upper(), url, headers, body, exact=True), secrets
 
-    async def _tries(self, hop: Hop, repeatable: bool, call: _Call, limit: float) -> Received:
+    def _prepared(
+        self, given: Headers, secrets: tuple[str, ...], basic: str | None
+    ) -> tuple[Mapping[str, str], Secrets]:
+        """All headers of a request and what is secret in it. Most requests have those of the one before."""
+        key = (given, secrets, basic)
+        known = self._known.get(key)
+        if known is None:
+            headers = _joined(self._headers, given)
+            if basic is not None:
+                headers.setdefault("authorization", basic)
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            known = self._known[key] = headers, self._secrets.with_more((*secrets, *credentials(headers.items())))
+        return known
+
+    async def _tries(self, hop: Hop, request: HttpRequest, call: _Call) -> Received:
+        left = call.bounds.retries if request.repeatable else 0
         loop = asyncio.get_running_loop()
-        left = call.bounds.retries if repeatable else 0
         pause = PAUSE
         while True:
             try:
                 received = await self._follow(hop, call)
             except Unavailable as error:
-                if call.progress.carried_out and not error.sent:
+                if call.carried_out and not error.sent:
                     error.sent = True
-                if left <= 0 or isinstance(error, AddressRefused) or loop.time() + pause >= limit:
+                if left <= 0 or isinstance(error, AddressRefused) or loop.time() + pause >= call.limit:
                     raise
                 wait = pause
             else:
@@ -222,7 +244,7 @@ class Exchange:
                     return received
                 asked = retry_after(received.headers)
                 wait = pause if asked is None else asked
-                if loop.time() + wait >= limit:
+                if loop.time() + wait >= call.limit:
                     return received
             left -= 1
             pause *= 2
@@ -234,8 +256,8 @@ class Exchange:
         left = most = call.bounds.max_redirects
         while True:
             wire = call.wires.get(guard) or await self._open(guard, call.wires)
-            call.progress.sent = False
-            async with wire.send(hop, call.progress.leaving) as answer:
+            call.sent = False
+            async with wire.send(hop, call.leaving) as answer:
                 status = answer.status
                 wanted = None
                 if status in REDIRECTS and most > 0:
@@ -246,7 +268,7 @@ class Exchange:
                 raise refused(hop, status, f"was redirected more than {most} times")
             left -= 1
             if wanted.method != hop.method:
-                call.progress.carried_out = True  # by the server that sent us on to see the outcome
+                call.carried_out = True  # by the server that sent us on to see the outcome
             if origin(wanted.url) != origin(hop.url):
                 guard = await guard_for(hop, guard)
             guard.check_url(wanted.url)
@@ -256,15 +278,18 @@ class Exchange:
 
     @asynccontextmanager
     async def _connections(self) -> AsyncGenerator[dict[AddressGuard, Wire]]:
+        """The connections that are kept, or some for one request."""
         if self._closed:
             raise Unavailable("the source is closed")
         if self._wires is not None:
             yield self._wires
             return
-        single: dict[AddressGuard, Wire] = {}
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(_close_all, single)
-            yield single
+        wires: dict[AddressGuard, Wire] = {}
+        try:
+            yield wires
+        finally:
+            for wire in wires.values():
+                await wire.close()
 
     async def _open(self, guard: AddressGuard, wires: dict[AddressGuard, Wire]) -> Wire:
         module = await asyncio.to_thread(importlib.import_module, "anykit.transports.http_aiohttp")
@@ -292,44 +317,26 @@ class _Bounds:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Call:
     """What one `receive` carries along."""
 
     secrets: Secrets
     wires: dict[AddressGuard, Wire]
     bounds: _Bounds
-    progress: _Progress
-
-
-class _Progress:
-    """How far a request got."""
-
-    __slots__ = ("carried_out", "sent")
-
-    def __init__(self) -> None:
-        self.sent = False
-        self.carried_out = False
+    limit: float
+    sent: bool = False
+    """Whether a byte of the last hop may have left."""
+    carried_out: bool = False
+    """Whether a server did what was asked and sent us on to see the outcome."""
 
     def leaving(self) -> None:
         self.sent = True
 
 
 async def _read(hop: Hop, answer: WireAnswer, call: _Call) -> Received:
-    most = call.bounds.max_body
-    body = bytearray()
-    if hop.method != "HEAD":
-        async for chunk in answer.chunks():
-            body += chunk
-            if len(body) > most:
-                break
-    whole = len(body) <= most
-    return Received(hop.method, hop.url, answer.status, answer.headers, bytes(body[:most]), whole, call.secrets)
-
-
-async def _close_all(wires: dict[AddressGuard, Wire]) -> None:
-    for wire in wires.values():
-        await wire.close()
+    body, whole = (b"", True) if hop.method == "HEAD" else await answer.read(call.bounds.max_body)
+    return Received(hop.method, hop.url, answer.status, answer.headers, body, whole, call.secrets)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

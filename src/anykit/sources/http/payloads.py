@@ -62,7 +62,7 @@ def payload(said: Json, reader: Reader) -> Payload | None:
     if not isinstance(said, dict):
         raise TemplateError("body: write json, form or multipart, or a table with one of json, form, multipart, raw")
     table = cast("dict[str, Json]", said)
-    kinds = [kind for kind in KINDS if table.keys() & {kind}]
+    kinds: list[BodyKind] = [kind for kind in KINDS if kind in table]
     others = [key for key in table if key not in (*KINDS, "content_type")]
     if len(kinds) != 1 or others:
         wrong = f"unknown key {others[0]!r}; " if others else ""

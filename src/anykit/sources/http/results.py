@@ -13,6 +13,8 @@ from http import HTTPStatus
 from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import unquote, urljoin
 
+from pydantic_core import from_json
+
 from anykit.capabilities import (
     AudioPart,
     BlobPart,
@@ -25,6 +27,7 @@ from anykit.capabilities import (
 )
 from anykit.capabilities.outcomes import INVALID_OUTPUT
 from anykit.tools import jsonable, result_of, to_json
+from anykit.tools.errors import UnsendableResult
 from anykit.transports import public_url
 from anykit.transports.http_client import media_type
 
@@ -98,15 +101,13 @@ class Received:
 
 def shaped(received: Received, kind: ResultKind = "auto") -> InvocableResult:
     """The result of a 2xx answer. Raises `ExecutionFailed` where it is not what was asked for, or too large for it."""
+    if kind == "auto":
+        return _auto(received)
     if kind == "status":
         return _with_status(received)
     if kind == "binary":
         return _parts(received)
-    if kind == "json":
-        return result_of(_json(received))
-    if kind == "text":
-        return _text(received)
-    return _auto(received)
+    return _json(received) if kind == "json" else _text(received)
 
 
 def failure(received: Received, *, retryable: bool) -> ExecutionFailed:
@@ -189,16 +190,16 @@ def file_name(headers: Mapping[str, str]) -> str | None:
 
 
 def _auto(received: Received) -> InvocableResult:
-    if received.method in ("HEAD", "OPTIONS") and not received.body:
-        return result_of(_head(received))
     kind = received.content_type
-    if not received.body:
-        return InvocableResult(text="", metadata={"status": received.status})
-    if _JSON.fullmatch(kind) and received.whole:
+    if received.whole and received.body and (kind == "application/json" or _JSON.fullmatch(kind)):
         try:
-            return result_of(_json(received))
+            return _json(received)
         except ExecutionFailed:
             return _text(received)  # it says JSON and is none: what it is can be read
+    if received.method in ("HEAD", "OPTIONS") and not received.body:
+        return result_of(_head(received))
+    if not received.body:
+        return InvocableResult(text="", metadata={"status": received.status})
     if kind.startswith(("image/", "audio/")) and not _TEXT.fullmatch(kind):
         return _parts(received)
     if _TEXT.fullmatch(kind) or (not kind and _is_text(received.body)):
@@ -206,27 +207,31 @@ def _auto(received: Received) -> InvocableResult:
     return _parts(received)
 
 
-def _json(received: Received) -> Json:
+def _json(received: Received) -> InvocableResult:
     if not received.whole:
         raise _too_large(received, "JSON")
     try:
-        charset = re.search(r"charset", received.headers.get("content-type", ""), re.IGNORECASE)
-        text: str | bytes = received.body
-        if received.secrets or charset:
-            text = received.text() if charset else received.secrets.masked(_json_text(received.body))
-        return jsonable(json.loads(text, parse_constant=_no_constant))
-    except (ValueError, RecursionError) as error:
+        value: Json = from_json(received.secrets.masked(_json_text(received)), allow_inf_nan=False)
+        text = value if isinstance(value, str) else to_json(value)
+        if "Infinity" in text:  # what a number such as 1e999 becomes
+            jsonable(value)
+    except (ValueError, UnsendableResult) as error:
         raise ExecutionFailed(
-            f"{received.method} {received.where} did not answer with JSON"
-            f" ({str(error)[:200] if isinstance(error, ValueError) else 'nested too deeply'}):"
+            f"{received.method} {received.where} did not answer with JSON ({received.secrets.masked(str(error))[:200]}):"
             f" {excerpt(received) or 'no body'}",
             code=INVALID_OUTPUT,
             detail={"status": received.status, "content_type": received.content_type},
         ) from None
+    return InvocableResult(text=text, structured=value)
 
 
-def _json_text(data: bytes) -> str:
-    return data.decode(json.detect_encoding(data), "surrogatepass")
+def _json_text(received: Received) -> str:
+    """UTF-8, or what the content type or the first bytes say."""
+    data = received.body
+    said = received.headers.get("content-type", "")
+    if "charset" in said and "utf-8" not in said.lower():
+        return decoded(data, said)
+    return data.decode("utf-8" if b"\x00" not in data[:4] else json.detect_encoding(data)).removeprefix("\ufeff")
 
 
 def _text(received: Received) -> InvocableResult:
@@ -313,7 +318,3 @@ def _known(name: str) -> str | None:
     if found.replace("_", "-") in _NO_TEXT:
         return None
     return "cp1252" if found in ("iso8859-1", "ascii") else found  # as browsers read it (WHATWG Encoding)
-
-
-def _no_constant(name: str) -> Json:
-    raise ValueError(f"{name} is not JSON")

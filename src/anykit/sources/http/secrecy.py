@@ -31,16 +31,15 @@ def credentials(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 class Secrets:
     """Values that no error and no result may quote, in every spelling that a peer could echo them in."""
 
-    __slots__ = ("_pattern", "_plain")
+    __slots__ = ("_plain", "_spelt")
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        plain = {value for value in values if len(value) >= LEAST}
-        spelt = {form for value in plain for form in _spellings(value)}
-        self._plain = plain
-        self._pattern = re.compile("|".join(map(re.escape, sorted(spelt, key=len, reverse=True)))) if spelt else None
+        self._plain = {value for value in values if len(value) >= LEAST}
+        spelt = {form for value in self._plain for form in _spellings(value)}
+        self._spelt = tuple(sorted(spelt, key=len, reverse=True))
 
     def __bool__(self) -> bool:
-        return self._pattern is not None
+        return bool(self._spelt)
 
     def __repr__(self) -> str:
         return f"<Secrets {len(self._plain)}>"
@@ -52,14 +51,14 @@ class Secrets:
 
     def masked(self, text: str) -> str:
         """The text with every secret replaced by `***`."""
-        return text if self._pattern is None else self._pattern.sub(MASK, text)
+        for form in self._spelt:
+            if form in text:
+                text = text.replace(form, MASK)
+        return text
 
     def are_in(self, text: str) -> bool:
         """Whether the text holds one."""
-        return self._pattern is not None and self._pattern.search(text) is not None
-
-
-NONE = Secrets()
+        return any(form in text for form in self._spelt)
 
 
 def _spellings(value: str) -> set[str]:

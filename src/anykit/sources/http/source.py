@@ -46,6 +46,7 @@ class HttpTool(Tool):
         self._endpoint = endpoint
         self._exchange = exchange
         self._shown = shown_url(endpoint.url, endpoint.secrets)
+        self._touches = (PermissionRequest("network", self._shown, {"method": endpoint.method}),)
 
     @property
     def may_ask(self) -> bool:
@@ -59,12 +60,14 @@ class HttpTool(Tool):
 
     def preflight(self, request: InvocableRequest) -> Sequence[PermissionRequest]:
         """It talks to a server."""
-        return (PermissionRequest("network", self._shown, {"method": self._endpoint.method}),)
+        return self._touches
 
     async def invoke(self, request: InvocableRequest, context: CapabilityContext) -> InvocableResult:
         """Send the request and give the answer. Raises as `Exchange.send` does."""
         one = self._endpoint
-        return await self._exchange.send(one.request(request.input), context, result=one.result, limits=one.limits)
+        return await self._exchange.send(
+            one.request(request.input), context, result=one.result, limits=one.limits, watched=True
+        )
 
     def as_source(self) -> Opened:
         """The source of this one tool, for a workbench: what it connects to lives as long."""
