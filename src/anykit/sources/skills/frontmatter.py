@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from anykit.capabilities import JsonObject
@@ -17,6 +18,7 @@ MAX_FRONTMATTER: Final = 64 * 1024
 _FENCE: Final = re.compile(r"---[ \t]*\r?(?:\n|$)")
 _CLOSING: Final = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
 _FIELD: Final = re.compile(r"(?P<indent>[ ]*)(?P<key>[A-Za-z0-9_][A-Za-z0-9_.-]*):[ \t]+(?P<value>\S.*)")
+_KEY: Final = re.compile(r"^([A-Za-z0-9_][A-Za-z0-9_.-]*)[ \t]*:", re.MULTILINE)
 _ELSE: Final = frozenset("\"'|>[{&*!#")
 """What begins a value that is no plain text."""
 BYTE_ORDER_MARK: Final = "\ufeff"
@@ -29,6 +31,8 @@ class Parted:
     fields: JsonObject
     body: str
     """The instructions, trimmed."""
+    lines: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Where each field begins, as far as it is told by its line."""
     odd: tuple[str, ...] = ()
     """What was read otherwise than it is written, each with its line."""
 
@@ -72,7 +76,8 @@ def parted(text: str) -> Parted:
         except Unreadable:
             raise fault from None
         odd += quoted
-    return Parted(fields, text[closing.end() :].strip(), (*odd, *more))
+    lines = {found[1]: line + raw.count("\n", 0, found.start()) for found in _KEY.finditer(raw)}
+    return Parted(fields, text[closing.end() :].strip(), lines, (*odd, *more))
 
 
 def _quoted(raw: str, first_line: int) -> tuple[str, list[str]]:

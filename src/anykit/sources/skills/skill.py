@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -106,18 +106,32 @@ def read_file(folder: Path, name: str) -> Parted:
     return parted(text)
 
 
+class _Warnings:
+    """What is odd about one file."""
+
+    def __init__(self, where: Path, lines: Mapping[str, int]) -> None:
+        self.found: list[Finding] = []
+        self._where = where
+        self._lines = lines
+
+    def __call__(self, message: str, field: str = "") -> None:
+        line = self._lines.get(field)
+        where = str(self._where) if line is None else f"{self._where}:{line}"
+        self.found.append(Finding("warning", where, message))
+
+    def fault(self, message: str, field: str) -> Unreadable:
+        """Why it cannot be offered. What is not there is missing from the first line on."""
+        return Unreadable(message, self._lines.get(field, 1))
+
+
 def read_skill(folder: Path, file: str, scope: Scope = "given", tree: Tree | None = None) -> Skill:
     """The skill in a folder whose real path that is. Raises `Unreadable` where it cannot be offered."""
     found = read_file(folder, file)
     where = folder / file
-    reports: list[Finding] = []
-
-    def warn(message: str) -> None:
-        reports.append(Finding("warning", str(where), message))
-
+    warn = _Warnings(where, found.lines)
     for odd in found.odd:
         line, _, message = odd.removeprefix("line ").partition(": ")
-        reports.append(Finding("warning", f"{where}:{line}", message))
+        warn.found.append(Finding("warning", f"{where}:{line}", message))
     if file != NAMES[0]:
         warn(f"is to be called {NAMES[0]}")
     fields = found.fields
@@ -125,7 +139,7 @@ def read_skill(folder: Path, file: str, scope: Scope = "given", tree: Tree | Non
     description = _description(fields, warn)
     _look_at_the_rest(fields, warn)
     if _normal(folder.name) != _normal(name):
-        warn(f"`name` is {name!r}, and its folder {folder.name!r}; they should be the same")
+        warn(f"`name` is {name!r}, and its folder {files.printable(folder.name)!r}; they should be the same", "name")
     if tree is None:
         tree = files.tree_of(folder)
     if not tree.complete:
@@ -144,7 +158,7 @@ def read_skill(folder: Path, file: str, scope: Scope = "given", tree: Tree | Non
         toolkits=toolkits_of(fields),
         hidden=fields.get("disable-model-invocation") is True,
         misfit=misfit,
-        findings=tuple(reports),
+        findings=tuple(warn.found),
     )
 
 
@@ -152,65 +166,67 @@ def _normal(name: str) -> str:
     return unicodedata.normalize("NFKC", name)
 
 
-def _name(said: Json, folder: str, warn: Any) -> str:
+def _name(said: Json, folder: str, warn: _Warnings) -> str:
     if said is None or said == "":
-        warn(f"`name` is missing; the folder's is taken, {folder!r}")
+        warn(f"`name` is missing; the folder's is taken, {files.printable(folder)!r}", "name")
         name = folder
     elif isinstance(said, str):
         name = said.strip()
     elif isinstance(said, int | float):
         name = str(said).lower() if isinstance(said, bool) else str(said)
-        warn("`name` is no text; put it in quotes")
+        warn("`name` is no text; put it in quotes", "name")
     else:
-        raise Unreadable("`name` must be a text")
+        raise warn.fault("`name` must be a text", "name")
     try:
         name.encode()
         check_name(name)
     except UnicodeEncodeError:
-        raise Unreadable("`name` is missing, and the folder's is no UTF-8") from None
+        raise warn.fault("`name` is missing, and the folder's is no UTF-8", "name") from None
     except Malformed as error:
-        raise Unreadable(f"`name` cannot be used: {error}") from None
+        raise warn.fault(f"`name` cannot be used: {error}", "name") from None
     if name in (".", ".."):
-        raise Unreadable(f"`name` cannot be {name!r}")
+        raise warn.fault(f"`name` cannot be {name!r}", "name")
     if len(name) > MAX_NAME:
-        warn(f"`name` is longer than {MAX_NAME} characters ({len(name)})")
+        warn(f"`name` is longer than {MAX_NAME} characters ({len(name)})", "name")
     elif not _NAME.fullmatch(name):
-        warn(f"`name` {name!r} should be lower-case letters, digits and single hyphens")
+        warn(f"`name` {name!r} should be lower-case letters, digits and single hyphens", "name")
     return name
 
 
-def _description(fields: JsonObject, warn: Any) -> str:
+def _description(fields: JsonObject, warn: _Warnings) -> str:
     said: Any = fields.get("description")
     if isinstance(said, bool | int | float):
-        warn("`description` is no text; put it in quotes")
+        warn("`description` is no text; put it in quotes", "description")
         said = str(said)
     if said is not None and not isinstance(said, str):
-        raise Unreadable("`description` must be a text")
+        raise warn.fault("`description` must be a text", "description")
     described = clean_text(said or "").strip()
     if not described:
-        raise Unreadable("`description` is missing; a model could not tell what the skill is for")
+        raise warn.fault("`description` is missing; a model could not tell what the skill is for", "description")
     if said is not None and len(said) > MAX_DESCRIPTION:
         warn(
-            f"`description` is longer than {MAX_DESCRIPTION} characters ({len(said)}); a catalogue shows its beginning"
+            f"`description` is longer than {MAX_DESCRIPTION} characters ({len(said)}); a catalogue shows its beginning",
+            "description",
         )
     if said is not None and clean_text(said, len(said) + 1) != said.replace("\r\n", "\n").replace("\r", "\n"):
-        warn("`description` holds characters that people do not see; they are left out")
+        warn("`description` holds characters that people do not see; they are left out", "description")
     return described
 
 
-def _look_at_the_rest(fields: JsonObject, warn: Any) -> None:
+def _look_at_the_rest(fields: JsonObject, warn: _Warnings) -> None:
     compatibility: Any = fields.get("compatibility")
     if compatibility is not None and not isinstance(compatibility, str):
-        warn("`compatibility` must be a text")
+        warn("`compatibility` must be a text", "compatibility")
     elif compatibility and len(compatibility) > MAX_COMPATIBILITY:
-        warn(f"`compatibility` is longer than {MAX_COMPATIBILITY} characters ({len(compatibility)})")
+        warn(f"`compatibility` is longer than {MAX_COMPATIBILITY} characters ({len(compatibility)})", "compatibility")
     metadata: Any = fields.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
-        warn("`metadata` must be a mapping of texts")
+        warn("`metadata` must be a mapping of texts", "metadata")
     elif metadata is not None:
         odd = [key for key, value in cast(JsonObject, metadata).items() if not isinstance(value, str)]
         if odd:
-            warn(f"`metadata` should hold texts only; put quotes around {', '.join(key[:40] for key in odd[:5])}")
+            shown = ", ".join(key[:40] for key in odd[:5])
+            warn(f"`metadata` should hold texts only; put quotes around {shown}", "metadata")
 
 
 def _misfit(fields: JsonObject, name: str, file: str, found: Parted) -> str:
