@@ -64,6 +64,7 @@ from anykit.tools import OUTPUT_LIMIT, Bounds, Tool, ToolResult, tool_result
 
 from .config import AppConfig, parse_config, read_config
 from .configurations import Configurations
+from .following import Following
 from .inputs import Told
 from .lives import Lives
 from .opening import Named, Opening, agent_source, as_tool, builtin_toolkits, opened, source_openers
@@ -160,6 +161,14 @@ class Workbench:
             self.catalog, self.scopes, self.executor.running, connect_timeout=self.config.limits.connect
         )
         self._sources = Reloading(self.catalog, self._lives, self._settings, opening=self._opening)
+        self.following = Following(
+            self.catalog,
+            self._lives,
+            pieces=lambda: self._sources.pieces,
+            opening=lambda: self._opening(self.config),
+            offered=lambda source: self._settings.offered(source, self.config),
+        )
+        """Follows edits of Python sources, where somebody tells it of them."""
         self._exports = Exports()
         self._intakes: dict[str, tuple[object, Intake]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -531,6 +540,11 @@ class Workbench:
             self.scopes.rebound(self._bounds())
 
         return await self._sources.reload(fresh, before=before, given=sources, more=rest)
+
+    @property
+    def documents(self) -> set[Path]:
+        """Files beside the configuration that were read with it: a client's `mcp.json`, an OpenAPI document."""
+        return {file for piece in self._sources.pieces for file in piece.documents}
 
     def changes(self) -> AsyncIterator[Change]:
         """Each change of the catalogue and each toolkit's event, as they come."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
-from collections.abc import Generator
+import sys
+import threading
+from collections.abc import AsyncGenerator, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -20,6 +23,7 @@ from anykit.stores import UnresolvedReference, resolve
 from anykit.transports import ProtocolStreams, take_stdio
 
 from .errors import CommandError, Exit, usage
+from .follower import Follower
 from .invocation import Invocation
 from .local import configuration, data_folder, entered, importable, known_view, problems_of, sources_of, token_of
 from .place import here
@@ -87,20 +91,26 @@ def run(
             show_default=False,
         ),
     ] = None,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Follow edits of the Python sources, and of what they import beside them.")
+    ] = False,
 ) -> int:
     """Offer the sources to agents over A2E, A2A and MCP.
 
     On 127.0.0.1 it is open to whoever is on this machine, unless there is a --token; elsewhere a token is required.
+    Changes of the file are applied while it serves, and again at a SIGHUP; a bad one is told of and changes nothing.
     SIGTERM and Ctrl-C end it in good order.
     """
     # First of all: what a source prints while it is imported must not reach the protocol.
     streams = take_stdio() if stdio else None
     try:
-        config = configuration(invocation)
+        config = configuration(invocation, sources or ())
         how = listening(invocation, config, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key)
         how = how.with_more(trusted_proxy or [], allow_host or [], allow_origin or [])
         with importable(config), asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(_serve(invocation, config, tuple(sources or ()), how, streams, stdio or "a2e", view))
+            return runner.run(
+                _serve(invocation, config, tuple(sources or ()), how, streams, stdio or "a2e", view, reload=reload)
+            )
     finally:
         if streams is not None:
             streams.close()
@@ -176,6 +186,8 @@ async def _serve(
     streams: ProtocolStreams | None,
     protocol: Literal["a2e", "mcp"],
     view: str | None = None,
+    *,
+    reload: bool = False,
 ) -> int:
     terminal = invocation.terminal
     try:
@@ -198,6 +210,9 @@ async def _serve(
             terminal.warn(str(problem))
         if not on_line and not invocation.flags.sources and not (config.sources or config.agents):
             terminal.note(f"no source is named, so this offers {', '.join(bench.catalog.snapshot.toolkits)}")
+        if config.path is not None or reload:
+            follower = Follower(invocation, bench, config, on_line, python=reload)
+            await stack.enter_async_context(_followed(follower))
         if streams is not None:
             return await _over_stdio(bench, host, streams, protocol)
         return await _over_http(terminal, bench, host, how, tokens)
@@ -265,8 +280,42 @@ class SourceWatch:
             self._told[name] = now
             if state.status == "failed":
                 self._terminal.warn(f"source {name} is not available: {state.reason}")
-            elif state.status == "ready" and before is not None:
+            elif state.status == "ready" and before is not None and before[0] != "ready":
                 self._terminal.note(f"source {name} is ready")
+
+
+@contextlib.asynccontextmanager
+async def _followed(follower: Follower) -> AsyncGenerator[None]:
+    """Let the follower run, and SIGHUP poke it. Where the terminal went with that signal, the host goes too."""
+    loop = asyncio.get_running_loop()
+    following = loop.create_task(follower.run(), name="follow the file")
+    at_terminal = sys.stdin is not None and sys.stdin.isatty()
+
+    def hung_up() -> None:
+        if at_terminal and not _is_there():
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            follower.poke()
+
+    taken = hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread()
+    if taken:
+        loop.add_signal_handler(signal.SIGHUP, hung_up)
+    try:
+        yield
+    finally:
+        if taken:
+            loop.remove_signal_handler(signal.SIGHUP)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+def _is_there() -> bool:
+    """Whether the terminal of this process still answers."""
+    try:
+        os.tcgetpgrp(0)
+    except OSError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

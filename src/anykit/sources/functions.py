@@ -59,6 +59,8 @@ class FunctionSource:
         """What it was made of, as given."""
         self.providers = tuple(providers)
         """Providers whose offer is added to the members'."""
+        self.stale = ""
+        """Why something newer does not serve in its place; empty where nothing does."""
         self._invocables: list[Invocable] = []
         resources: list[AnyResource] = []
         prompts: list[AnyPrompt] = []
@@ -91,7 +93,7 @@ class FunctionSource:
     def state(self) -> State:
         """The first state of a provider that is not ready, else ready."""
         states = (provider.state for provider in self.providers if isinstance(provider, Connected))
-        return next((state for state in states if state.status != "ready"), State("ready"))
+        return next((state for state in states if state.status != "ready"), State("ready", self.stale))
 
     async def start(self) -> None:
         """Start each provider that connects."""
