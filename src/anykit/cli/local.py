@@ -36,18 +36,27 @@ from anykit.tools import ToolResult, tool_result
 from .errors import CommandError, Exit, usage
 from .invocation import Invocation
 from .place import AgentFacts, PromptRow, ResourceRow, ServerFacts, SourceRow, ToolkitRow, ToolRow, here, hints_of
+from .trusting import may_use
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 LEAST_WAIT = 0.25
 """Seconds that a source has for a list, also where no time is left."""
 
 
-def configuration(invocation: Invocation) -> AppConfig:
-    """The file that the flags mean, with the environment chosen. Raises `CommandError`."""
+def configuration(invocation: Invocation, on_line: Sequence[str] = ()) -> AppConfig:
+    """The file that the flags mean, with the environment chosen. Raises `CommandError`.
+
+    One that was found, not named, is used only where somebody has agreed to it. Where the sources of the line replace
+    its own, it is done without.
+    """
     flags, env = invocation.flags, invocation.terminal.env
     try:
         path = here(flags.config) if flags.config else find_config()
         config = AppConfig() if path is None else read_config(path)
+        if path is not None and not flags.config:
+            needed = not (on_line or flags.sources or flags.connect)
+            if not may_use(invocation, path, needed=needed):
+                return AppConfig()
         return config.for_environment(flags.env or env.get("ANYKIT_ENV"))
     except ConfigError as error:
         raise usage(str(error), ("check it", "anykit validate"), code="bad_config") from None
@@ -159,7 +168,7 @@ class LocalPlace:
 
         Nothing more is waited for once `wanted`, a tool or toolkit, is there, or once `finding` has found it.
         """
-        config, named = sources_of(invocation, configuration(invocation), sources)
+        config, named = sources_of(invocation, configuration(invocation, sources), sources)
         terminal = invocation.terminal
         bench = Workbench(*named, config=config, data_dir=data_folder(invocation, config), settle=0.0)
         with importable(config):

@@ -45,6 +45,9 @@ class Verb:
 VERBS = (
     Verb("init", "Write a first anykit.toml and a tool"),
     Verb("add", "Add an MCP server, an agent, a host, a toolkit or a file of tools to the file"),
+    Verb("remove", "Take sources or agents out of the file"),
+    Verb("enable", "Switch sources, servers, agents or toolkits on"),
+    Verb("disable", "Switch sources, servers, agents or toolkits off"),
     Verb("list", "List toolkits, tools, resources, prompts and sources", connects=True),
     Verb("show", "Show one of them, with its schema", connects=True),
     Verb("configure", "Configure a toolkit", connects=True),
@@ -56,6 +59,7 @@ VERBS = (
     Verb("serve", "Offer the tools to agents"),
     Verb("schema", "Print the tools as a model provider's request has them"),
     Verb("validate", "Check the file and the sources"),
+    Verb("trust", "Agree to what a project's file starts"),
     Verb("completion", "Print a completion script for a shell"),
     Verb("demo", "See the main job done on real files"),
 )
