@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -88,13 +88,13 @@ def export(provider: Provider, *schemas: JsonObject, **options: Any) -> Any:
 
 async def test_each_provider_gets_its_own_shape() -> None:
     async with Workbench(nothing) as bench:
-        empty = {"type": "object", "properties": {}, "additionalProperties": False}
-        chat = {"name": "nothing", "description": "nothing", "parameters": empty}
+        empty: JsonObject = {"type": "object", "properties": {}, "additionalProperties": False}
+        chat: JsonObject = {"name": "nothing", "description": "nothing", "parameters": empty}
         assert bench.to_openai() == [{"type": "function", "function": chat}]
         assert bench.to_openai_responses() == [{"type": "function", **chat, "strict": False}]
         assert bench.to_anthropic() == [{"name": "nothing", "description": "nothing", "input_schema": empty}]
         assert bench.to_gemini() == [{"functionDeclarations": [{"name": "nothing", "description": "nothing"}]}]
-        closed = {**empty, "required": []}
+        closed: JsonObject = {**empty, "required": []}
         assert bench.to_openai(strict=True) == [
             {"type": "function", "function": {**chat, "parameters": closed, "strict": True}}
         ]
@@ -184,10 +184,13 @@ def _check_schema(schema: JsonObject, provider: str, *, strict: bool = False) ->
     if provider != "gemini":
         compile_schema(schema)  # raises for a reference that leads nowhere
     for node in nodes(schema):
-        properties, required = node.get("properties"), node.get("required")
-        if isinstance(properties, dict) and (strict or provider == "gemini"):
+        found: object = node.get("properties")
+        if not isinstance(found, dict):
+            continue
+        properties, required = cast(JsonObject, found), node.get("required")
+        if strict or provider == "gemini":
             assert set(required or []) <= set(properties)
-        if isinstance(properties, dict) and strict and provider.startswith("openai"):
+        if strict and provider.startswith("openai"):
             assert required == list(properties)
         if provider == "gemini" and properties:
             assert node["propertyOrdering"] == list(properties)

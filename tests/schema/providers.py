@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from hypothesis import strategies as st
 
@@ -68,106 +69,97 @@ def of_gemini(node: Any) -> Any:
 
 # Small worlds, so that values often fit.
 
-_NAMES = st.sampled_from(["a", "b", "c-d"])
-_TEXTS = st.sampled_from(["", "x", "xy"])
+Schemas: TypeAlias = st.SearchStrategy[Any]
+_NAMES: st.SearchStrategy[str] = st.sampled_from(["a", "b", "c-d"])
 _SCALARS: st.SearchStrategy[Any] = st.one_of(
-    st.none(), st.booleans(), st.integers(-1, 3), st.sampled_from([0.5, 2.0]), _TEXTS
+    st.none(), st.booleans(), st.integers(-1, 3), st.sampled_from([0.5, 2.0]), st.sampled_from(["", "x", "xy"])
 )
-VALUES: st.SearchStrategy[Any] = st.recursive(
-    _SCALARS,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(_NAMES, inner, max_size=3),
-    max_leaves=6,
-)
+
+
+def _containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(inner, max_size=2) | st.dictionaries(_NAMES, inner, max_size=3)
+
+
+VALUES: st.SearchStrategy[Any] = st.recursive(_SCALARS, _containers, max_leaves=6)
 ARGUMENTS: st.SearchStrategy[JsonObject] = st.dictionaries(_NAMES, VALUES, max_size=3)
 _TYPES = st.sampled_from(["object", "array", "string", "integer", "number", "boolean", "null"])
 _SMALL = st.integers(0, 2)
 
 
-def _merged(*parts: st.SearchStrategy[JsonObject]) -> st.SearchStrategy[JsonObject]:
-    return st.tuples(*parts).map(lambda found: {key: value for part in found for key, value in part.items()})
+def _node(required: Mapping[str, Schemas], optional: Mapping[str, Schemas] | None = None) -> Schemas:
+    """Schemas with these keywords, and some of those."""
+    return st.fixed_dictionaries(dict(required), optional=dict(optional or {}))
 
 
-def _maybe(**keywords: st.SearchStrategy[Any]) -> st.SearchStrategy[JsonObject]:
-    return st.fixed_dictionaries({}, optional=keywords)
+def _typed(kind: str, **optional: Schemas) -> Schemas:
+    return _node({"type": st.just(kind)}, optional)
 
 
-_LEAVES: st.SearchStrategy[Any] = st.one_of(
+_LEAVES: Schemas = st.one_of(
     st.booleans(),
-    st.just({}),
-    st.builds(lambda kind: {"type": kind}, _TYPES),
-    st.builds(lambda kinds: {"type": kinds}, st.lists(_TYPES, min_size=1, max_size=3, unique=True)),
-    _merged(st.just({"type": "string"}), _maybe(minLength=_SMALL, maxLength=_SMALL, pattern=st.just("^x"))),
-    _merged(
-        st.just({"type": "integer"}), _maybe(minimum=_SMALL, exclusiveMaximum=_SMALL, multipleOf=st.integers(1, 2))
-    ),
-    _merged(st.just({"type": "number"}), _maybe(exclusiveMinimum=_SMALL, maximum=_SMALL, default=st.just(1))),
-    st.builds(lambda values: {"enum": values}, st.lists(_SCALARS, min_size=1, max_size=3)),
-    st.builds(lambda value: {"const": value, "description": "just that"}, VALUES),
+    _node({}),
+    _node({"type": _TYPES}),
+    _node({"type": st.lists(_TYPES, min_size=1, max_size=3, unique=True)}),
+    _typed("string", minLength=_SMALL, maxLength=_SMALL, pattern=st.just("^x")),
+    _typed("integer", minimum=_SMALL, exclusiveMaximum=_SMALL, multipleOf=st.integers(1, 2)),
+    _typed("number", exclusiveMinimum=_SMALL, maximum=_SMALL, default=st.just(1)),
+    _node({"enum": st.lists(_SCALARS, min_size=1, max_size=3)}),
+    _node({"const": VALUES, "description": st.just("just that")}),
     st.just({"type": "string", "description": "a text", "format": "uri", "title": "Text"}),
 )
 
 
-def _around(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def _closed(node: JsonObject) -> JsonObject:
+    """An object that takes what it lists only."""
+    required = [name for name in node["required"] if name in node["properties"]]
+    return {**node, "required": required, "additionalProperties": False}
+
+
+def _around(inner: Schemas) -> Schemas:
     properties = st.dictionaries(_NAMES, inner, min_size=1, max_size=3)
     required = st.lists(_NAMES, max_size=2, unique=True)
     some = st.lists(inner, min_size=1, max_size=3)
-    objects = _merged(
-        st.builds(lambda members: {"type": "object", "properties": members}, properties),
-        _maybe(
-            required=required,
-            additionalProperties=st.just(False) | inner,
-            minProperties=_SMALL,
-            patternProperties=st.builds(lambda child: {"^c": child}, inner),
-            dependentRequired=st.just({"a": ["b"]}),
-        ),
-    )
-    closed = st.builds(
-        lambda members, needed: {
-            "type": "object",
-            "properties": members,
-            "required": [name for name in needed if name in members],
-            "additionalProperties": False,
-        },
-        properties,
-        required,
-    )
-    arrays = _merged(
-        st.just({"type": "array"}),
-        _maybe(items=inner, prefixItems=some, minItems=_SMALL, uniqueItems=st.booleans(), contains=inner),
-    )
-    plain_arrays = st.builds(lambda items: {"type": "array", "items": items}, inner)
-    unions = st.builds(lambda keyword, forms: {keyword: forms}, st.sampled_from(["anyOf", "oneOf", "allOf"]), some)
-    other = st.builds(lambda keyword, child: {"type": "string", keyword: child}, st.sampled_from(["not", "if"]), inner)
-    return st.one_of(objects, closed, closed, arrays, plain_arrays, unions, _merged(unions, objects), other)
-
-
-def _referring(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return inner | st.builds(
-        lambda name, more: {"$ref": f"#/$defs/{name}", **more},
-        st.sampled_from(["P", "Q/R"]).map(lambda name: name.replace("/", "~1")),
-        st.sampled_from([{}, {"description": "said beside"}, {"minLength": 1}]),
+    open_object = {
+        "required": required,
+        "additionalProperties": st.just(False) | inner,
+        "minProperties": _SMALL,
+        "patternProperties": _node({"^c": inner}),
+        "dependentRequired": st.just({"a": ["b"]}),
+    }
+    objects = _node({"type": st.just("object"), "properties": properties}, open_object)
+    closed = _node({"type": st.just("object"), "properties": properties, "required": required}).map(_closed)
+    arrays = _typed("array", items=inner, prefixItems=some, minItems=_SMALL, uniqueItems=st.booleans(), contains=inner)
+    return st.one_of(
+        objects,
+        closed,
+        closed,
+        arrays,
+        _node({"type": st.just("array"), "items": inner}),
+        *(_node({keyword: some}) for keyword in ("anyOf", "oneOf", "allOf")),
+        *(_node({keyword: some, "properties": properties}, open_object) for keyword in ("anyOf", "oneOf", "allOf")),
+        *(_node({"type": st.just("string"), keyword: inner}) for keyword in ("not", "if")),
     )
 
 
-_PLAIN = st.recursive(_LEAVES, _around, max_leaves=5)
-_INSIDE = st.recursive(_LEAVES | _referring(_LEAVES), _around, max_leaves=6)
+_REFERENCES = _node(
+    {"$ref": st.sampled_from(["#/$defs/P", "#/$defs/Q~1R"])},
+    {"description": st.just("said beside"), "minLength": st.just(1)},
+)
+_PLAIN: Schemas = st.recursive(_LEAVES, _around, max_leaves=5)
+_INSIDE: Schemas = st.recursive(_LEAVES | _REFERENCES, _around, max_leaves=6)
+_FORMS: Schemas = st.lists(st.recursive(_node({"type": _TYPES}), _around, max_leaves=4), min_size=1, max_size=2)
 
 
 @st.composite
 def tool_schemas(draw: st.DrawFn) -> JsonObject:
     """Schemas of a tool's arguments, with definitions, one of which refers to itself."""
-    members = draw(st.dictionaries(_NAMES, _INSIDE, max_size=3))
-    root: JsonObject = {"type": "object", "properties": members}
-    root |= draw(
-        _maybe(
-            required=st.lists(_NAMES, max_size=2, unique=True),
-            additionalProperties=st.just(False),
-            anyOf=st.lists(_PLAIN.filter(lambda node: isinstance(node, dict)), min_size=1, max_size=2),
-            allOf=st.lists(_PLAIN.filter(lambda node: isinstance(node, dict)), min_size=1, max_size=2),
-        )
-        if draw(st.booleans())
-        else _maybe(required=st.lists(_NAMES, max_size=2, unique=True), additionalProperties=st.just(False))
-    )
+    optional: dict[str, Schemas] = {
+        "required": st.lists(_NAMES, max_size=2, unique=True),
+        "additionalProperties": st.just(False),
+    }
+    if draw(st.booleans()):
+        optional |= {"anyOf": _FORMS, "allOf": _FORMS}
+    root: JsonObject = draw(_typed("object", **optional))
     recursive: JsonObject = {"type": "object", "properties": {"a": {"$ref": "#/$defs/Q~1R"}, "b": draw(_LEAVES)}}
-    root["$defs"] = {"P": draw(_PLAIN), "Q/R": recursive}
-    return root
+    members = draw(st.dictionaries(_NAMES, _INSIDE, max_size=3))
+    return {**root, "properties": members, "$defs": {"P": draw(_PLAIN), "Q/R": recursive}}

@@ -27,7 +27,9 @@ from schema.providers import ARGUMENTS, nodes, of_gemini, quirks, tool_schemas
 Convert = Callable[[JsonObject], Conversion]
 PLAIN: tuple[Convert, ...] = (for_openai, for_anthropic, for_gemini)
 STRICT: tuple[Convert, ...] = (for_openai_strict, for_anthropic_strict)
-MANY = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
 
 
 def refused(convert: Convert, schema: JsonObject) -> set[tuple[str, str]]:
@@ -56,14 +58,15 @@ def test_b006_references_of_every_kind_mean_what_they_meant(convert: Convert) ->
     assert "definitions" not in made
     judged = compile_schema(as_json_schema(convert, made))
     assert judged.is_valid({"a": {"t": "x"}, "many": [{"n": "y"}], "old": 3, "pct": 1.5, "anchored": True})
-    for wrong in (
+    wrongs: list[JsonObject] = [
         {},
         {"a": {}},
         {"a": {"t": "x"}, "old": "3"},
         {"a": {"t": "x"}, "many": [{"n": 1}]},
         {"a": {"t": "x"}, "pct": "1"},
         {"a": {"t": "x"}, "anchored": 1},
-    ):
+    ]
+    for wrong in wrongs:
         assert not judged.is_valid(wrong), wrong
     if convert is for_gemini:
         assert all("$ref" not in node for node in nodes(made))

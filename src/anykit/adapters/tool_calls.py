@@ -58,7 +58,8 @@ def read_arguments(arguments: Any) -> Any:
         return {}
     if isinstance(arguments, str):
         try:
-            return json.loads(arguments) if arguments.strip() else {}
+            read: Any = json.loads(arguments) if arguments.strip() else {}
+            return json.loads(read) if isinstance(read, str) else read  # some models encode them twice
         except (ValueError, RecursionError):
             return arguments
     return cast(Any, arguments) if isinstance(arguments, dict) and is_json(cast(Json, arguments)) else _plain(arguments)
