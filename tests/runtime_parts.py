@@ -59,8 +59,11 @@ class Bench:
         self.executor = Executor(self.catalog, self.scopes, Journal(self.lines), policy=policy)
         self.catalog.add(*sources)
 
-    def session(self, id: str | None = None, *, principal: str = "p", face: str = "a2e") -> Session:
-        return Session(Caller(principal, face, id), catalog=self.catalog, scopes=self.scopes, executor=self.executor)
+    def session(
+        self, id: str | None = None, *, principal: str = "p", face: str = "a2e", view: str | None = None
+    ) -> Session:
+        caller = Caller(principal, face, id, view)
+        return Session(caller, catalog=self.catalog, scopes=self.scopes, executor=self.executor)
 
     def operator(self) -> Session:
         return self.session(principal="local", face="python")

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anykit.runtime import Candidate, Names, clean
+from anykit.runtime.naming import hashed
 
 VALID = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 
@@ -93,3 +94,69 @@ def test_whatever_the_sources_offer_names_are_valid_distinct_and_stable(offers: 
     assert len(set(given_names)) == len(candidates)
     assert all(VALID.fullmatch(name) for name in given_names)
     assert names_of(names, candidates[::-1]) == given_names[::-1]
+
+
+def test_a_name_that_a_hash_would_make_stays_with_whoever_offers_it() -> None:
+    forged = hashed("s_a_b", ("s", "a.b"))
+    names = names_of(Names(), of("s", forged.removeprefix("s_"), "a.b", "a/b"))
+    assert names[0] == forged
+    assert len(set(names)) == 3
+
+
+def test_a_valid_name_is_kept_though_a_longer_one_would_be_equal() -> None:
+    candidates = [*of("a", "lookup", prefix=""), *of("b", "lookup", prefix=""), *of("c", "a_lookup", prefix="")]
+    names = names_of(Names(), candidates)
+    assert names[2] == "a_lookup"
+    assert len(set(names)) == 3
+    assert set(names_of(Names(), candidates[::-1])) == set(names)
+
+
+def test_a_name_that_two_wanted_is_nobodys_later_either() -> None:
+    names = Names()
+    names_of(names, of("a", "lookup", prefix="") + of("b", "lookup", prefix=""))
+    assert names_of(names, of("c", "lookup", prefix="")) == ["c_lookup"]
+
+
+def test_a_chosen_name_is_claimed_unless_callers_know_something_else_by_it() -> None:
+    names = Names()
+    names_of(names, of("s", "one", "two"))
+    names.show(["s_one"])
+    assert names.claim(("s", "two"), "find")
+    assert not names.claim(("s", "two"), "s_one")
+    assert not names.claim(("s", "two"), "not a name")
+    assert names_of(names, of("late", "find", prefix="")) == ["late_find"]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b", "a_b"]),
+            st.one_of(st.sampled_from(["x", "b_x", "a_x", "x.", "x/", "a_b_x", "_x"]), st.text(max_size=70)),
+            st.booleans(),
+        ),
+        max_size=12,
+    ),
+    st.data(),
+)
+def test_hostile_names_in_any_order_and_at_any_time_each_lead_to_one_thing(
+    offers: list[tuple[str, str, bool]], data: st.DataObject
+) -> None:
+    unique = {(source, name): prefixed for source, name, prefixed in offers}
+    candidates = [
+        Candidate(source, name, f"{source}_" if prefixed else "", source) for (source, name), prefixed in unique.items()
+    ]
+    # Some names are those that hashes of others make.
+    candidates += [
+        Candidate("forger", hashed(clean(one.prefix + one.original)[:64], one.key), "", "forger")
+        for one in candidates[:2]
+    ]
+    candidates = list({one.key: one for one in candidates}.values())
+    cut = data.draw(st.integers(0, len(candidates)))
+    names = Names()
+    first = names.assign(candidates[:cut])
+    whole = names.assign(candidates)
+    assert all(whole[key] == name for key, name in first.items())
+    exposed = [name.exposed for name in whole.values()]
+    assert len(set(exposed)) == len(candidates)
+    assert all(VALID.fullmatch(name) for name in exposed)
+    assert all(names.owner(name.exposed) == key for key, name in whole.items())

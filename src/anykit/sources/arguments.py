@@ -75,7 +75,8 @@ class Rearranged(LiftedTool):
         try:
             inside = self._mapped(cast(JsonObject, arguments))
         except InvalidInput as error:
-            return error.errors
+            told = {fault["path"] for fault in faults}
+            return [fault for fault in error.errors if fault["path"] not in told]
         known: list[Fault] = [
             {"path": _with_first(fault["path"], self._back), "message": fault["message"]} for fault in faults
         ]
