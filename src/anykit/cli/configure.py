@@ -9,16 +9,19 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from anykit.app import Workbench
+from anykit.app.inputs import Asked, asked_by
 from anykit.capabilities import CapabilityError, InvalidInput, Json, JsonObject
 from anykit.runtime import UnknownToolkit
 from anykit.schema import compile_schema, merge_masked
-from anykit.stores import has_reference
+from anykit.stores import RecordError, SecretError, has_reference
 
 from .arguments import Assignment, assignments, filled, path_of, unknown_field
 from .errors import CommandError, Exit, not_found, usage
 from .failures import of_capability
 from .fields import Field, Form
 from .invocation import Invocation
+from .local import configuration, data_folder, resolved_config, sources_of
 from .place import ToolkitRow, did_you_mean, opened, variable_of
 from .template import template_of
 from .terminal import Terminal
@@ -29,7 +32,14 @@ TRIES = 3
 
 def run(
     invocation: Invocation,
-    toolkit: Annotated[str, typer.Argument(metavar="TOOLKIT", help="The toolkit's name.", show_default=False)],
+    toolkit: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOOLKIT|SERVER",
+            help="The toolkit's name, or that of an MCP server which has to be told something (`inputs`).",
+            show_default=False,
+        ),
+    ],
     values: Annotated[
         list[str] | None,
         typer.Argument(
@@ -57,7 +67,7 @@ def run(
     ] = False,
     unset: Annotated[bool, typer.Option("--unset", help="Take the configuration away instead.")] = False,
 ) -> int:
-    """Configure a toolkit, and keep that for later.
+    """Configure a toolkit, or tell an MCP server what it asks for, and keep that for later.
 
     What is typed goes over what was kept before. On a terminal it asks for what is missing, field by field. It holds for
     everyone whom a host with this data folder serves; with --connect, for this host, at each connect.
@@ -84,6 +94,10 @@ class Wish:
 
 async def _configure(invocation: Invocation, name: str, wish: Wish, *, template: bool, unset: bool) -> int:
     terminal = invocation.terminal
+    if (asked := asked_of(invocation, name)) is not None:
+        if template:
+            raise usage("--template is for toolkits; what a server is told goes to the encrypted store")
+        return _say_told(terminal, name, await tell(invocation, asked, wish, unset=unset), unset=unset)
     try:
         async with opened(invocation, wanted=name, configuring=True) as place:
             toolkits = await place.toolkits()
@@ -118,6 +132,70 @@ async def _configure(invocation: Invocation, name: str, wish: Wish, *, template:
     return Exit.OK
 
 
+def asked_of(invocation: Invocation, name: str) -> Asked | None:
+    """What an MCP server of that name has to be told; None where there is none, or where it asks for nothing."""
+    if invocation.flags.connect:
+        return None
+    config, named = sources_of(invocation, configuration(invocation), ())
+    return asked_by([*config.sources, *named], config.folder, invocation.terminal.env).get(name)
+
+
+async def tell(invocation: Invocation, asked: Asked, wish: Wish, *, unset: bool) -> bool:
+    """Ask for what a server has to be told, and keep it encrypted; False where there was nothing to take away.
+
+    Nothing is started. Raises `CommandError`.
+    """
+    config = configuration(invocation)
+    bench = Workbench(
+        config=config.model_copy(update={"sources": [], "agents": {}}), data_dir=data_folder(invocation, config)
+    )
+    try:
+        stored = (
+            (await bench.told.stored()).get(asked.server, {}) if (bench.data_dir / "anykit.sqlite3").exists() else {}
+        )
+        if unset:
+            return bool(stored) and await bench.told.forget(asked.server)
+        row = ToolkitRow(
+            name=asked.server,
+            alias="",
+            description="",
+            category="",
+            tags=(),
+            icon_svg=None,
+            schema=asked.schema,
+            tools=(),
+            configured=bool(stored),
+            version="",
+            source=asked.server,
+        )
+        given = Asking(invocation.terminal, row, wish, {}, "server").configuration(stored)
+        faults = compile_schema(asked.schema).faults(resolved_config(given, invocation.terminal.env, config.folder))
+        if faults:
+            raise InvalidInput("the configuration does not fit its schema", faults)
+        await bench.told.save(asked.server, asked.schema, given)
+    except InvalidInput as error:
+        raise of_capability(error, code="invalid_config") from None
+    except (RecordError, SecretError) as error:
+        raise CommandError(
+            f"what {asked.server} was told cannot be kept: {error}",
+            code="not_kept",
+            fixes=[("keep it elsewhere", "--data-dir DIR")],
+        ) from None
+    finally:
+        await bench.records.close()
+    return True
+
+
+def _say_told(terminal: Terminal, name: str, changed: bool, *, unset: bool) -> int:
+    if unset:
+        return _say_unset(terminal, name, changed, "server")
+    if terminal.as_json:
+        terminal.write_json({"server": name, "status": "ok", "message": "Server configured successfully"})
+    else:
+        terminal.note(f"{name}: configured; look:  anykit show {name}")
+    return Exit.OK
+
+
 def _refused(error: CapabilityError) -> CommandError:
     """A toolkit that could not be set up has a bad configuration."""
     said = of_capability(error)
@@ -126,9 +204,9 @@ def _refused(error: CapabilityError) -> CommandError:
     return said
 
 
-def _say_unset(terminal: Terminal, name: str, was_set: bool) -> int:
+def _say_unset(terminal: Terminal, name: str, was_set: bool, what: str = "toolkit") -> int:
     if terminal.as_json:
-        terminal.write_json({"toolkit": name, "configured": False, "changed": was_set})
+        terminal.write_json({what: name, "configured": False, "changed": was_set})
     else:
         terminal.note(f"{name}: no longer configured" if was_set else f"{name}: was not configured")
     return Exit.OK
@@ -143,6 +221,8 @@ class Asking:
     wish: Wish
     said: JsonObject
     """What the file says: nobody is asked for that, and nothing that is typed changes it."""
+    what: str = "toolkit"
+    """What is configured, in a word."""
     form: Form = field(init=False)
 
     def __post_init__(self) -> None:
@@ -175,7 +255,7 @@ class Asking:
         return config
 
     def _check_names(self) -> None:
-        what = f"toolkit {self.row.name!r}"
+        what = f"{self.what} {self.row.name!r}"
         for one in self.wish.assignments:
             path = path_of(self.form, one.name)
             if not self.form.takes(path):
@@ -237,7 +317,7 @@ class Asking:
         variables = " ".join(f"{variable_of(self.row.name, *one.path)}=..." for one in missing)
         command = " ".join(["anykit configure", shlex.quote(self.row.name), *words])
         return CommandError(
-            f"toolkit {self.row.name!r} needs {named}",
+            f"{self.what} {self.row.name!r} needs {named}",
             code="config_missing",
             exit=Exit.CREDENTIALS,
             fixes=[("set it", f"{command}      or   export {variables}")],

@@ -48,6 +48,8 @@ VERBS = (
     Verb("remove", "Take sources or agents out of the file"),
     Verb("enable", "Switch sources, servers, agents or toolkits on"),
     Verb("disable", "Switch sources, servers, agents or toolkits off"),
+    Verb("discover", "Find the MCP servers that other clients have, and take them over"),
+    Verb("install", "Let Claude, Cursor, VS Code, Codex and others use this host"),
     Verb("list", "List toolkits, tools, resources, prompts and sources", connects=True),
     Verb("show", "Show one of them, with its schema", connects=True),
     Verb("configure", "Configure a toolkit", connects=True),

@@ -119,8 +119,7 @@ def _without_key(text: str, headings: Sequence[Heading], path: Path) -> str:
 def _with_item(text: str, headings: Sequence[Heading], path: Path, value: Any, newline: str) -> str:
     """One more `[[list]]` behind the last."""
     items = [one for one in headings if one.path[: len(path)] == path and len(one.path) > len(path)]
-    is_table: bool = isinstance(value, dict)
-    if is_table and len(path) == 1 and path[0] not in tomllib.loads(text):
+    if _is_table(value) and len(path) == 1 and path[0] not in tomllib.loads(text):
         head = text if not text or text.endswith("\n") else text + newline
         lines = [*([""] if head.strip() else []), f"[[{_dotted(path)}]]", *_pairs(value)]
         return head + newline.join(lines) + newline
@@ -132,6 +131,10 @@ def _with_item(text: str, headings: Sequence[Heading], path: Path, value: Any, n
     head = text[:place] if text[:place].endswith("\n") else text[:place] + newline
     gap = text[place:] and not text[place:].startswith(("\n", "\r\n"))
     return head + newline.join(lines) + newline + (newline if gap else "") + text[place:]
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def _with_key(text: str, headings: Sequence[Heading], path: Path, value: Any, newline: str) -> str:

@@ -584,10 +584,17 @@ def lift(invocable: Invocable, **changes: Any) -> Tool:
         "annotations": annotations,
         "output_schema": plain.output_schema,
         "title": annotations.title if annotations else None,
+        "tags": _tags_in(plain.metadata),
         "kind": "capability",
         **changes,
     }
     return LiftedTool(invocable, ToolSpec(**fields))
+
+
+def _tags_in(metadata: JsonObject) -> tuple[str, ...]:
+    """Tags that whoever made an invocable gave it, for it has no place of its own for them."""
+    tags: Any = metadata.get("tags")
+    return tuple(str(one) for one in cast("list[Any]", tags)) if isinstance(tags, list) else ()
 
 
 class BenchTool(Tool):

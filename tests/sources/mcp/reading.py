@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from anykit.sources.mcp import Entry, Surroundings, read_server_file
 
@@ -45,7 +45,7 @@ def shown_of(entry: Entry) -> dict[str, Any]:
     shown |= {"fault": entry.fault, "disabled": entry.disabled, "required": entry.required}
     shown |= {"description": entry.description, "reports": list(entry.reports), "inputs": entry.inputs}
     shown |= {"approvals": [list(one) for one in entry.approvals], "scope": entry.scope}
-    usual = {"env": {}, "headers": {}, "login": True, "connect_timeout": 15.0, "allow": ["*"], "era": "auto"}
+    usual: dict[str, Any] = {"env": {}, "headers": {}, "login": True, "connect_timeout": 15.0, "allow": ["*"], "era": "auto"}
     return {key: value for key, value in shown.items() if value not in (None, "", [], False, usual.get(key))}
 
 
@@ -53,7 +53,7 @@ def _relative(value: Any, folder: str) -> Any:
     if isinstance(value, str):
         return value.replace(folder, "CASE")
     if isinstance(value, dict):
-        return {key: _relative(one, folder) for key, one in value.items()}
+        return {key: _relative(one, folder) for key, one in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_relative(one, folder) for one in value]
+        return [_relative(one, folder) for one in cast("list[Any]", value)]
     return value

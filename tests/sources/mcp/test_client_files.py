@@ -145,7 +145,7 @@ def test_a_denied_tool_is_denied_whatever_allows_it(tmp_path: Path) -> None:
 
 @given(st.text("ab_*?", max_size=8), st.text("ab_", max_size=4), st.text("ab_", max_size=4))
 def test_what_is_left_of_a_pattern_matches_what_is_left_of_a_name(pattern: str, prefix: str, rest: str) -> None:
-    from fnmatch import fnmatchcase  # noqa: PLC0415 - the meaning that is held against
+    from fnmatch import fnmatchcase
 
     left = any(fnmatchcase(rest, one) for one in residuals(pattern, prefix))
     assert left == (fnmatchcase(prefix + rest, pattern) and (rest != "" or left))
@@ -156,7 +156,7 @@ def test_what_is_left_of_a_pattern_matches_what_is_left_of_a_name(pattern: str, 
 def test_unknown_keys_are_told_once_a_file_and_approvals_quietly(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from anykit.app.opening import Opening, open_file  # noqa: PLC0415 - as the workbench does it
+    from anykit.app.opening import Opening, open_file
 
     servers = {name: {"command": "x", "colour": 1, "autoApprove": ["a"]} for name in ("a", "b", "c")}
     file = write(tmp_path / "mcp.json", {"mcpServers": servers})
@@ -191,7 +191,7 @@ def test_a_fastmcp_project_without_fastmcp_says_what_is_missing(tmp_path: Path, 
 
 
 def test_a_file_that_never_ends_holds_nobody_up(tmp_path: Path) -> None:
-    import os  # noqa: PLC0415 - one line of it
+    import os
 
     os.mkfifo(tmp_path / "mcp.json")
     with pytest.raises(Misfit, match="no servers"):
@@ -222,7 +222,7 @@ def test_reserved_words_are_no_servers(tmp_path: Path) -> None:
     )
 )
 def test_whatever_an_entry_holds_it_costs_itself_only(value: Any) -> None:
-    from anykit.sources.mcp import entries_of  # noqa: PLC0415 - as above
+    from anykit.sources.mcp import entries_of
 
     around = Surroundings(Path("/nowhere"), env={}, home=Path("/nowhere"), project=Path("/nowhere"))
     bad, good = entries_of({"bad": value, "good": {"command": "x"}}, around)
