@@ -198,7 +198,7 @@ def _auto(received: Received) -> InvocableResult:
             return _text(received)  # it says JSON and is none: what it is can be read
     if received.method in ("HEAD", "OPTIONS") and not received.body:
         return result_of(_head(received))
-    if not received.body:
+    if not received.body and not _TEXT.fullmatch(kind):
         return InvocableResult(text="", metadata={"status": received.status})
     if kind.startswith(("image/", "audio/")) and not _TEXT.fullmatch(kind):
         return _parts(received)
