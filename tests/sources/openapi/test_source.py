@@ -22,6 +22,7 @@ from anykit.capabilities import (
     InvocableRequest,
     InvocableResult,
     JsonObject,
+    Unavailable,
 )
 from anykit.sources.connection import Backoff
 from anykit.sources.openapi import DocumentError, OpenApiSource, Options
@@ -733,3 +734,32 @@ async def test_what_is_left_out_and_secrets_without_a_scheme_are_reports_of_the_
         assert "#/paths/~1b/get" in told
         assert "security.kee: the document has no such scheme" in told
         assert SECRET not in told
+
+
+async def test_a_document_from_the_network_does_not_lead_to_metadata_services() -> None:
+    api = Api(document({"/a": {"get": {"operationId": "a"}}}, servers=[{"url": "http://169.254.169.254/latest"}]))
+    async with peer(api) as server:
+        source = OpenApiSource("api", f"{server.url}/openapi.json", backoff=QUICK)
+        await source.start()
+        await ready(source)
+        with pytest.raises(Unavailable, match=r"refused.*169\.254\.169\.254"):
+            await call(source, "a")
+        await source.close()
+
+
+async def test_a_file_is_read_again_when_it_is_refreshed(tmp_path: Path) -> None:
+    file = tmp_path / "api.json"
+    file.write_text(json.dumps(document({"/a": {"get": {"operationId": "a"}}})))
+    source = OpenApiSource("api", file)
+    told: list[int] = []
+    source.subscribe(lambda: told.append(1))
+    assert await source.refresh() is False
+    assert told == []
+    file.write_text(json.dumps(document({"/b": {"get": {"operationId": "b"}}})))
+    assert await source.refresh() is True
+    assert [tool.spec.name for tool in source.invocables()] == ["b"]
+    assert told == [1]
+    file.write_text("{")
+    with pytest.raises(DocumentError, match="not JSON"):
+        await source.refresh()
+    assert [tool.spec.name for tool in source.invocables()] == ["b"]

@@ -219,14 +219,8 @@ class OpenApiSource:
     async def refresh(self) -> bool:
         """Read the document again; whether it had changed. Raises `DocumentError`, `Unavailable`; what was known stays."""
         async with self._refreshing:
-            if isinstance(self.location, Path) and self._connection is None:
-                reading = await asyncio.to_thread(_read_file, self.location, self.options)
-            else:
-                fetched = await self._fetch()
-                if fetched is None:
-                    return False
-                reading = fetched
-            if reading == self._reading:
+            reading = await self._fetch()
+            if reading is None or reading == self._reading:
                 return False
             self._offer(reading)
         self._changed()
