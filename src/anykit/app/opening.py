@@ -353,8 +353,20 @@ def _kind_of(target: str, opening: Opening) -> str:
         return "openapi"
     raise ConfigError(
         f"{target}: what kind of source this is cannot be told; known are Python files and modules (x.py, package.module),"
-        " OpenAPI documents, A2E hosts (http://...) and built-in toolkits (anykit:filesystem, anykit:database, anykit:web)"
+        " OpenAPI documents, folders of skills (x/SKILL.md), A2E hosts (http://...) and built-in toolkits"
+        " (anykit:filesystem, anykit:database, anykit:web)"
     )
+
+
+def kind_at(path: Path) -> str | None:
+    """What a file or folder is that holds no Python: `openapi`, `skills` or `plugin`; None for anything else."""
+    if path.is_dir():
+        from anykit.sources.skills.opening import kind_of  # noqa: PLC0415 - only for folders
+
+        return kind_of(path)
+    if _is_skills(path):
+        return SKILLS
+    return "openapi" if path.suffix in (*_FILES, "") and path.is_file() and is_openapi_file(path) else None
 
 
 def _is_skills(path: Path) -> bool:

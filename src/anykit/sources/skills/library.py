@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
@@ -38,6 +39,11 @@ class Shelf(Protocol):
     @property
     def skills(self) -> Sequence[Skill]:
         """Its skills, those that count most first."""
+        ...
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What is wrong with them, and which are not offered."""
         ...
 
     async def refresh(self) -> None:
@@ -161,7 +167,10 @@ class Library:
         return self.skills.get(name)
 
     def suggest(self, name: str) -> str:
-        """`; did you mean ...?`, or which there are."""
+        """Why one is not offered, else `; did you mean ...?`, else which there are."""
+        for finding in (one for shelf in self._shelves for one in shelf.findings if one.level == "error"):
+            if name and os.path.basename(os.path.dirname(finding.where)) == name:
+                return f": {finding}"
         import difflib  # noqa: PLC0415 - only for whoever mistyped
 
         known = list(self.for_models)

@@ -72,8 +72,8 @@ class SkillTool(Tool):
         skill = library.for_models.get(name)
         if skill is None:
             raise InvalidInput(
-                f"no skill {name[:128]!r}{library.suggest(name)}",
-                [{"path": "/name", "message": f"there is no such skill{library.suggest(name)}"}],
+                f"no skill {name[:128]!r}{(hint := library.suggest(name))}",
+                [{"path": "/name", "message": f"there is no such skill{hint}"}],
             )
         path: Any = request.input.get("file")
         if path:
