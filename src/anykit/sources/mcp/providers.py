@@ -38,7 +38,7 @@ from .questions import prompt_arguments
 from .rounds import Rounds
 from .servers import McpServer
 from .transforms import ToolTransform
-from .wrapping import unwrapped
+from .wrapping import is_wrapper, unwrapped
 
 if TYPE_CHECKING:
     from .link import McpLink
@@ -140,7 +140,10 @@ class McpTool:
             ) from None
         if isinstance(outcome, Question):
             return rounds.suspension(uuid.uuid4().hex, outcome)
-        return unwrapped(outcome) if self._spec.metadata["mcp"].get("wrapped") else outcome
+        wrapped = self._spec.metadata["mcp"].get("wrapped")
+        if not wrapped and self._spec.output_schema is None:
+            wrapped = is_wrapper(outcome)
+        return unwrapped(outcome) if wrapped else outcome
 
 
 class Listed(Generic[T]):
