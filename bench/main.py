@@ -20,6 +20,7 @@ from pathlib import Path
 import driver
 import report
 from parts_a2a import bench_a2a
+from parts_export import bench_export
 from parts_http import bench_endpoint
 from parts_mcp import bench_mcp
 from report import ANYKIT, HERE, PYTHON, ROOT, row, run, verdict
@@ -190,6 +191,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "serve": bench_serve,
     "a2a": bench_a2a,
     "mcp": bench_mcp,
+    "export": bench_export,
     "endpoint": bench_endpoint,
 }
 
