@@ -199,6 +199,7 @@ def test_a_file_that_cannot_be_read_costs_itself_only(home: Path, folder: Path) 
 
 
 def test_what_install_wrote_is_not_taken_back(home: Path, folder: Path) -> None:
+    (folder / "anykit.toml").write_text('sources = ["tools.py"]\n')
     assert anykit("install", "cursor").code == 0
     assert [row["state"] for row in anykit("discover", "--json").json] == ["in"]
     assert anykit("discover", "--import", "--json").json == []

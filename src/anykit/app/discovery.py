@@ -150,8 +150,16 @@ def discover(
     *,
     trust: Trust | None = None,
     is_in: Callable[[Taken], bool] = lambda taken: False,
+    ours: Path | None = None,
 ) -> Discovery:
-    """The servers in the files of every client. `is_in` says whether one is in our file already."""
+    """The servers in the files of every client.
+
+    `is_in` says whether one is in our file already; a host that serves that file, `ours`, is no server for it.
+    """
+
+    def is_known(taken: Taken) -> bool:
+        return is_in(taken) or (ours is not None and _serves(taken, ours))
+
     files, reports = list[Path](), list[str]()
     found: list[tuple[Place, ServerFile]] = []
     seen: set[Path] = set()
@@ -173,7 +181,7 @@ def discover(
             continue
         reports += [f"{place.path}: {report}" for report in read.reports if not report.startswith("keys that mean")]
         found.append((place, read))
-    servers = [one for place, read in found for one in _servers(place, read, trust, is_in)]
+    servers = [one for place, read in found for one in _servers(place, read, trust, is_known)]
     return Discovery(tuple(_named(servers)), tuple(files), tuple(reports))
 
 
@@ -205,8 +213,6 @@ def _state(
 ) -> tuple[State, str]:
     if taken is not None and is_in(taken):
         return "in", "in the file already"
-    if taken is not None and _is_ours(taken):
-        return "in", "a host of ours, from `anykit install`"
     if disabled:
         return "disabled", disabled
     if taken is None:
@@ -216,10 +222,10 @@ def _state(
     return "new", ""
 
 
-def _is_ours(taken: Taken) -> bool:
+def _serves(taken: Taken, ours: Path) -> bool:
     """Whether it is what `anykit install` wrote: a host does not use itself."""
-    argv = [str(taken.table.get("command", "")), *map(str, taken.table.get("args", ()))]
-    return "serve" in argv[1:4] and (Path(argv[0]).stem == "anykit" or argv[1:3] == ["-m", "anykit"])
+    argv = list(map(str, taken.table.get("args", ())))
+    return "serve" in argv and "--config" in argv[:-1] and argv[argv.index("--config") + 1] == str(ours.absolute())
 
 
 def _is_trusted(file: Path, trust: Trust | None) -> bool:

@@ -79,7 +79,11 @@ def run(
     home = Home(Path(env.get("HOME") or Path.home()), env)
     trust = trust_of(invocation)
     result = discover(
-        Path.cwd(), home, trust=trust, is_in=lambda taken: taken.identity in known or _whole(taken, known)
+        Path.cwd(),
+        home,
+        trust=trust,
+        is_in=lambda taken: taken.identity in known or _whole(taken, known),
+        ours=file,
     )
     result = _with_whole_files(result, config)
     for report in result.reports:
