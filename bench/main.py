@@ -21,6 +21,7 @@ import driver
 import report
 from parts_a2a import bench_a2a
 from parts_export import bench_export
+from parts_find import bench_find
 from parts_http import bench_endpoint
 from parts_mcp import bench_mcp
 from report import ANYKIT, HERE, PYTHON, ROOT, row, run, verdict
@@ -190,6 +191,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "import": bench_import,
     "serve": bench_serve,
     "a2a": bench_a2a,
+    "find": bench_find,
     "mcp": bench_mcp,
     "export": bench_export,
     "endpoint": bench_endpoint,

@@ -414,34 +414,46 @@ class Workbench:
 
     # tools for model providers
 
-    def to_openai(self, *, strict: Strictness = False, tools: str | Iterable[str] | None = None) -> list[JsonObject]:
+    def to_openai(
+        self, *, strict: Strictness = False, tools: str | Iterable[str] | None = None, view: str | None = None
+    ) -> list[JsonObject]:
         """The tools for OpenAI's chat completions: `[{"type": "function", "function": {...}}]`.
 
         `strict=True` is for tools whose schemas its strict subset can say: raises `StrictRefused`, which names every tool,
         place and keyword in the way; `strict="auto"` makes those strict that can be. `tools` are names or patterns
-        (`crm_*`) of those that are wanted. The list is yours to change.
+        (`crm_*`) of those that are wanted, else all that are listed; `view` is the part of everything to take them from. The list is yours to change.
         """
-        return self.exported("openai", strict=strict, tools=tools).tools
+        return self.exported("openai", strict=strict, tools=tools, view=view).tools
 
     def to_openai_responses(
-        self, *, strict: Strictness = False, tools: str | Iterable[str] | None = None
+        self, *, strict: Strictness = False, tools: str | Iterable[str] | None = None, view: str | None = None
     ) -> list[JsonObject]:
         """The same for OpenAI's responses: `[{"type": "function", "name": ...}]`."""
-        return self.exported("openai-responses", strict=strict, tools=tools).tools
+        return self.exported("openai-responses", strict=strict, tools=tools, view=view).tools
 
-    def to_anthropic(self, *, strict: Strictness = False, tools: str | Iterable[str] | None = None) -> list[JsonObject]:
+    def to_anthropic(
+        self, *, strict: Strictness = False, tools: str | Iterable[str] | None = None, view: str | None = None
+    ) -> list[JsonObject]:
         """The same for Anthropic's messages: `[{"name", "description", "input_schema"}]`."""
-        return self.exported("anthropic", strict=strict, tools=tools).tools
+        return self.exported("anthropic", strict=strict, tools=tools, view=view).tools
 
-    def to_gemini(self, *, tools: str | Iterable[str] | None = None) -> list[JsonObject]:
+    def to_gemini(self, *, tools: str | Iterable[str] | None = None, view: str | None = None) -> list[JsonObject]:
         """The same for Gemini: `[{"functionDeclarations": [...]}]`, as its REST API and `google-genai` take it."""
-        return self.exported("gemini", tools=tools).tools
+        return self.exported("gemini", tools=tools, view=view).tools
 
     def exported(
-        self, provider: Provider, *, strict: Strictness = False, tools: str | Iterable[str] | None = None
+        self,
+        provider: Provider,
+        *,
+        strict: Strictness = False,
+        tools: str | Iterable[str] | None = None,
+        view: str | None = None,
     ) -> Exported:
         """The same for any of them, with what their schemas could not say (`losses`) and what to know (`remarks`)."""
-        specs = [entry.tool.spec for entry in self._mine.entries()]
+        session = self._mine if view is None else self.session(view=view)
+        specs = [entry.tool.spec for entry in session.entries()]
+        if tools is None and provider != "anthropic":  # which alone can be told that a tool is to be found
+            specs = [spec for spec in specs if not spec.deferred]
         return self._exports.export(specs, provider, strict=strict, tools=tools)
 
     def suspensions(self) -> list[Suspension]:
