@@ -16,6 +16,7 @@ import typer
 
 from anykit.app import AppConfig, ConfigError, SourceView, Workbench, builtin_toolkits, find_config, read_config
 from anykit.app.config import NAMES, SourceConfig
+from anykit.app.opening import kind_at
 from anykit.app.probing import beneath, kind_of
 from anykit.capabilities import Connected, JsonObject, Unavailable
 from anykit.runtime import clean
@@ -83,8 +84,8 @@ def run(
         typer.Argument(
             metavar="TARGET...",
             help="An MCP server by its URL or as 'COMMAND ARGS', all those of a client's file (mcp.json), an A2A agent by"
-            " its base URL or its card's URL, a host by its URL, a Python file or module, or anykit:NAME, a toolkit that"
-            " comes along.",
+            " its base URL or its card's URL, a host by its URL, a Python file or module, an OpenAPI document (file or URL),"
+            " a folder of skills, or anykit:NAME, a toolkit that comes along.",
             show_default=False,
         ),
     ],
@@ -422,6 +423,9 @@ class _Looking:
         kind = self._options.kind
         from .servers import is_command, is_file_of_servers, looks_like_a_file_of_servers  # noqa: PLC0415 - as above
 
+        told = kind_at(here(target)) if kind == "" and not is_command(target) else None
+        if told is not None:
+            return await self._document(target, told)
         if is_file_of_servers(target) and kind in ("", SERVER):
             return await self._servers(target)
         if is_command(target) or (kind == SERVER and not target.endswith(".py")):
@@ -431,7 +435,7 @@ class _Looking:
         if kind == AGENT:
             raise usage(f"{target}: an agent is added by its URL", ("write", f"anykit add https://{target}"))
         if target.startswith("anykit:"):
-            name, known = target.partition(":")[2], builtin_toolkits()
+            name, known = target.partition(":")[2], {*builtin_toolkits(), "skills"}
             if name not in known:
                 fixes = did_you_mean(target, [f"anykit:{one}" for one in known])
                 raise not_found(f"there is no toolkit {target}", *fixes, code="unknown_toolkit")
@@ -445,10 +449,26 @@ class _Looking:
         found = self._source(written, kind or ("toolkit" if target.startswith("anykit:") else "python"), ())
         return await self._seen(found) if self._options.verify else found
 
+    async def _document(self, target: str, kind: str) -> Added:
+        """An OpenAPI document, or a folder of skills or of a plugin."""
+        written = self._from_file(target)
+        if (known := self._known_source(written)) is not None:
+            return Added(target, kind, known)
+        found = self._source(written, kind, ())
+        if not self._options.verify:
+            return found
+        if kind != "plugin":
+            return await self._seen(found)
+        assert found.addition is not None
+        looked = await self._looked(found.addition.value)
+        tools = tuple(tool for view in looked.views for tool in view.tools)
+        names = ", ".join(view.name for view in looked.views)
+        return replace(found, tools=tools, about=f"brings {names}", warnings=tuple(looked.warnings))
+
     def _from_file(self, target: str) -> str:
         """A path as it is written in the file: from its folder where it lies in there."""
         path, colon, member = _split(target)
-        if not _is_path(path):
+        if not _is_path(path) and not (here(path).is_dir() and not path.startswith("anykit:")):
             return target
         place, folder = here(path), self._file.parent.absolute()
         if not place.exists():
