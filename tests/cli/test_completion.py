@@ -55,9 +55,13 @@ def proposed(*words: str) -> list[str]:
         (["call", "-s", "nowhere.py", "a"], []),
         (["call", "--connect", "http://127.0.0.1:9", "a"], []),
         (["call", "-s", "tools.py", "nothing", ""], []),
+        (["install", "claude", "cl"], ["claude-desktop"]),
+        (["install", "claude", "--scope", "p"], ["project"]),
+        (["discover", "--import", "mcp:"], ["mcp:shop"]),
     ],
 )
 def test_words_are_completed(folder: Path, words: list[str], found: list[str]) -> None:
+    (folder / "mcp.json").write_text('{"mcpServers": {"shop": {"command": "x"}}}')
     assert proposed(*words) == found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -130,7 +131,17 @@ def _flags_of(verb: str) -> Iterator[Proposal]:
 
 def _takes_value(word: str) -> bool:
     own = {"--secret", "--input-json", "--kind", "--stdio", "--host", "--port", "--tls-cert", "--tls-key", "-o"}
-    own |= {"--trusted-proxy", "--allow-host", "--allow-origin", "--output", "--format", "--tools"}
+    own |= {
+        "--scope",
+        "--url",
+        "--name",
+        "--trusted-proxy",
+        "--allow-host",
+        "--allow-origin",
+        "--output",
+        "--format",
+        "--tools",
+    }
     return word in TAKES_VALUE | own
 
 
@@ -143,6 +154,8 @@ def _values_of(flag: str, rest: Sequence[str], terminal: Terminal, before: Seque
             return [(word, "") for word in words]
         case "--tools":
             return _asked(flags_of([*before, *rest]), terminal, _tools)
+        case "--scope":
+            return [("user", ""), ("project", "")]
         case "--stdio":
             return [("a2e", ""), ("mcp", "")]
         case "--kind":
@@ -190,6 +203,10 @@ def _positional(verb: str, given: Sequence[str], flags: Flags, terminal: Termina
     match verb, len(given):
         case "list", 0:
             return [(noun, f"List {noun}") for noun in NOUNS]
+        case "install", _:
+            return _clients(given)
+        case "discover", _:
+            return _discovered(terminal, given)
         case "completion", 0:
             return [(shell, "") for shell in SCRIPTS]
         case "show", 0:
@@ -210,6 +227,22 @@ def _positional(verb: str, given: Sequence[str], flags: Flags, terminal: Termina
             return _asked(flags, terminal, _fields(verb, given[0], given[1:]))
         case _:
             return []
+
+
+def _clients(given: Sequence[str]) -> list[Proposal]:
+    from anykit.app.installation import CLIENTS  # noqa: PLC0415 - only who installs pays for it
+
+    return [(client.id, client.title) for client in CLIENTS.values() if client.id not in given]
+
+
+def _discovered(terminal: Terminal, given: Sequence[str]) -> list[Proposal]:
+    """Servers of other clients."""
+    from anykit.app.discovery import Home, discover  # noqa: PLC0415 - as above
+
+    with contextlib.suppress(Exception):
+        found = discover(Path.cwd(), Home(Path(terminal.env.get("HOME") or Path.home()), terminal.env))
+        return [(one.name, one.about) for one in found.servers if one.name not in given]
+    return []
 
 
 def _asked(flags: Flags, terminal: Terminal, question: Question) -> list[Proposal]:

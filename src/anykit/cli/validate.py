@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -33,7 +33,7 @@ from .local import importable, sources_of
 from .place import did_you_mean, here
 from .trusting import may_use
 
-FILE_TYPES = (".toml", ".json", ".yaml", ".yml")
+FILE_TYPES = (".toml", ".json", ".jsonc", ".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,9 @@ def run(
         with contextlib.suppress(ConfigError):  # what is wrong with the file is a finding like another
             read_config(path)
             path = path if may_use(invocation, path, needed=needed) else None
-    findings = list(dict.fromkeys(invocation.run(_findings(invocation, path, sources, start=not no_start, strict=strict))))
+    findings = list(
+        dict.fromkeys(invocation.run(_findings(invocation, path, sources, start=not no_start, strict=strict)))
+    )
     if terminal.as_json:
         terminal.write_json([finding.to_json() for finding in findings])
     else:
@@ -117,6 +119,28 @@ async def _findings(invocation: Invocation, path: Path | None, sources: tuple[st
         return [*_of_serve(config), *_of_plugins(config), *await _of_sources(invocation, config, sources)]
 
 
+def _of_client_files(sources: Sequence[str | SourceConfig], folder: Path, *, faults: bool = False) -> Iterator[Finding]:
+    """What stays as it is in the files of MCP clients, or is otherwise than it may be meant; `faults` too, if wanted."""
+    for source in sources:
+        said = source if isinstance(source, SourceConfig) else SourceConfig(target=source)
+        if not said.enabled or said.target is None or said.kind is not None or not said.target.endswith(FILE_TYPES):
+            continue
+        from anykit.sources.mcp import Misfit, read_server_file  # noqa: PLC0415 - only those who use MCP pay for it
+
+        file = folder / Path(said.target).expanduser()
+        try:
+            read = read_server_file(file)
+        except Misfit:
+            continue  # said of the source, or it is a file of another kind
+        for entry in read.entries:
+            if entry.name in said.disabled or entry.disabled:
+                continue
+            for report in entry.reports:
+                yield Finding("warning", entry.name, report.removeprefix(f"{entry.name}."))
+            if faults and entry.fault:
+                yield Finding("error", entry.name, entry.fault.removeprefix(f"{file}: "))
+
+
 def _of_line(line: str, path: Path | None) -> Finding:
     """A line of a `ConfigError` says `FILE: FIELD: what`, or `FILE: what`."""
     rest = line.removeprefix(f"{path}: ") if path else line
@@ -134,7 +158,7 @@ async def _of_sources(invocation: Invocation, config: AppConfig, on_line: tuple[
         one.model_copy(update={"required": False}) if isinstance(one, SourceConfig) else one for one in plain.sources
     ]
     bare = plain.model_copy(update={"toolkits": {}, "sources": sources})
-    findings: list[Finding] = []
+    findings = list(_of_client_files([*plain.sources, *named], plain.folder))
     async with Workbench(*named, config=bare, settle=invocation.wait) as bench:
         for source in bench.sources():
             if source.state.status in ("failed", "connecting", "closed"):
