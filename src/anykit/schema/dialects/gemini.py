@@ -42,6 +42,12 @@ from .unions import UNIONS, are_exclusive, rooted
 MAX_NODES: Final = 2000
 """Places of a converted schema; references beyond are cut, and say so."""
 MAX_DEPTH: Final = 24
+"""Tokens of a place's pointer beyond which references are cut."""
+MAX_UNIONS: Final = 2
+"""Alternatives in alternatives, each with what stands beside them; deeper ones are noted."""
+MOST_NODES: Final = 20_000
+DEEPEST: Final = 80
+"""Places, and tokens of a place's pointer, beyond which everything is cut: alternatives multiply what stands beside them."""
 _KEPT: Final[dict[str, tuple[str, ...]]] = {
     "string": ("minLength", "maxLength", "pattern"),
     "number": ("minimum", "maximum"),
@@ -95,6 +101,8 @@ class _Writing:
         names = _references(node, self._merger)
         if names and (names & set(around) or self._nodes > MAX_NODES or len(where) > MAX_DEPTH):
             return self._cut(node, where, names, again=bool(names & set(around)))
+        if self._nodes > MOST_NODES or len(where) > DEEPEST:
+            return self._cut(node, where, {"schema"}, again=False)
         whole = self._merger.expanded(node)
         if isinstance(whole, bool):
             return self._anything({}, where) if whole else None
@@ -108,7 +116,7 @@ class _Writing:
     def _cut(self, node: JsonObject, where: Tokens, names: set[str], *, again: bool) -> JsonObject:
         """A place that would lead on without end."""
         name = min(names)
-        self._ledger.lose(where, "$ref", name)
+        self._ledger.lose(where, "$ref" if names != {"schema"} else "properties", name)
         whole = self._merger.expanded(node)
         said: JsonObject = {}
         if isinstance(whole, dict):
@@ -118,7 +126,7 @@ class _Writing:
                 said["nullable"] = True
         else:
             kinds = []
-        why = f"recursive: again a {name}, as above" if again else f"{name} is too large to be shown here"
+        why = f"recursive: again a {name}, as above" if again else f"{name} too large to be shown here"
         if len(kinds) != 1:
             return _anything(_with_text(said, why))
         made: JsonObject = {"type": kinds[0], **said}
@@ -138,6 +146,9 @@ class _Writing:
             self._ledger.lose(where, unions[1], node[unions[1]])
             rest = described(rest, {unions[1]: node[unions[1]]})
         branches = schemas(node, keyword)
+        if is_constrained(rest) and sum(token in UNIONS for token in where) >= MAX_UNIONS:
+            self._ledger.lose(where, keyword, branches)
+            return self._typed(described(rest, {keyword: branches}), where, around)
         if keyword == "oneOf" and not are_exclusive(self._merger, branches):
             self._ledger.lose(where, keyword, branches)
         base = {key: value for key, value in rest.items() if key not in ANNOTATIONS}

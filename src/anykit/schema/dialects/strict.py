@@ -7,6 +7,7 @@ a union whose forms cannot both fit is said with `anyOf`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
@@ -38,7 +39,9 @@ from .nodes import (
 from .plain import with_defs
 from .unions import UNIONS, are_exclusive
 
-MAX_DEPTH: Final = 64
+MAX_DEPTH: Final = 40
+MAX_NODES: Final = 5000
+"""Places of a converted schema; what is said beside a reference, or an alternative, multiplies them."""
 ANYTHING: Final = "any JSON value is taken here, which a strict schema cannot say"
 _NO_EFFECT: Final[dict[str, tuple[Any, ...]]] = {
     "uniqueItems": (False,),
@@ -68,6 +71,8 @@ class Strict:
         self.merger = Merger(self._read.defs)
         self._defs: dict[str, Node] = {}
         self._waiting: list[str] = []
+        self._nodes = 0
+        self._is_cut = False
 
     def convert(self) -> Conversion:
         """The whole schema. Raises `NotStrict`."""
@@ -94,8 +99,13 @@ class Strict:
 
     def write(self, node: Node, where: Tokens, depth: int) -> JsonObject:
         """One place."""
-        if depth > MAX_DEPTH:
-            self.ledger.refuse(where, "$ref", "it leads on without end")
+        self._nodes += 1
+        if depth > MAX_DEPTH or self._nodes > MAX_NODES:
+            if not self._is_cut:
+                self.ledger.refuse(
+                    where, "$ref" if "$ref" in json.dumps(node) else "properties", "it is too large or too deep"
+                )
+            self._is_cut = True
             return {}
         if isinstance(node, bool) or not is_constrained(node):
             self._anything(node, where)

@@ -18,10 +18,16 @@ _UNSAID: Final = ("not", "enum", "const", "allOf")
 """What no provider takes at the root, beside unions."""
 _DEEPEST: Final = 8
 """Alternatives inside alternatives that are looked into."""
+_WIDEST: Final = 100
+"""Alternatives of one place that are compared with each other."""
+_MOST: Final = 2000
+"""Alternatives of a root that are looked at in all."""
 
 
 def are_exclusive(merger: Merger, branches: Sequence[Node]) -> bool:
     """Whether no value can fit two of `branches`, so that `oneOf` says no more than `anyOf`."""
+    if len(branches) > _WIDEST:
+        return False
     whole = [merger.expanded(branch) for branch in branches]
     return all(_apart(merger, first, second) for first, second in combinations(whole, 2))
 
@@ -78,7 +84,7 @@ def rooted(root: Node, merger: Merger, ledger: Ledger) -> JsonObject:
             ledger.lose((), "false")
         return {"type": "object", "properties": {}}
     notes: JsonObject = {}
-    made = _flat(dict(whole), merger, ledger, notes, 0)
+    made = _Folding(merger, ledger, notes).flat(dict(whole), 0)
     for keyword in _UNSAID:
         if keyword in made:
             notes[keyword] = made.pop(keyword)
@@ -88,66 +94,76 @@ def rooted(root: Node, merger: Merger, ledger: Ledger) -> JsonObject:
     return described({**first, **made, "properties": named(made, "properties")}, notes)
 
 
-def _flat(node: JsonObject, merger: Merger, ledger: Ledger, notes: JsonObject, depth: int) -> JsonObject:
-    """`node` with its alternatives folded into it."""
-    for keyword in UNIONS:
-        if keyword in node:
-            branches = schemas(node, keyword)
-            del node[keyword]
-            node = _folded(node, branches, merger, depth)
-            if depth == 0:
-                notes[keyword] = branches
-                ledger.lose((), keyword, branches)
-    # A second union of several parts could not be merged with the first.
-    left = schemas(node, "allOf")
-    if left:
+class _Folding:
+    """Alternatives of a root, put into it."""
+
+    def __init__(self, merger: Merger, ledger: Ledger, notes: JsonObject) -> None:
+        self._merger = merger
+        self._ledger = ledger
+        self._notes = notes
+        self._seen = 0
+
+    def flat(self, node: JsonObject, depth: int) -> JsonObject:
+        """`node` with its alternatives folded into it."""
+        for keyword in UNIONS:
+            if keyword in node:
+                branches = schemas(node, keyword)
+                node = self._folded({key: value for key, value in node.items() if key != keyword}, branches, depth)
+                if depth == 0:
+                    self._notes[keyword] = branches
+                    self._ledger.lose((), keyword, branches)
         others: list[Node] = []
-        for part in left:
+        for part in schemas(node, "allOf"):
+            # A second union of several parts could not be merged with the first.
             union = next((key for key in UNIONS if isinstance(part, dict) and part.keys() == {key}), None)
             if union is None:
                 others.append(part)
                 continue
-            node = _folded(node, schemas(cast(JsonObject, part), union), merger, depth)
+            node = self._folded(node, schemas(cast(JsonObject, part), union), depth)
             if depth == 0:
-                notes.setdefault("allOf", []).append(part)
-                ledger.lose((), "allOf", part)
+                self._notes.setdefault("allOf", []).append(part)
+                self._ledger.lose((), "allOf", part)
         node = {key: value for key, value in node.items() if key != "allOf"}
-        if others:
-            node["allOf"] = others
-    return node
+        return {**node, "allOf": others} if others else node
 
+    def _branches(self, branches: Sequence[Node], depth: int) -> list[JsonObject]:
+        """Those that an object may fit, without alternatives of their own."""
+        found: list[JsonObject] = []
+        for branch in branches:
+            self._seen += 1
+            one = self._merger.expanded(branch)
+            if one is False:
+                continue
+            one = {} if one is True or depth >= _DEEPEST or self._seen > _MOST else one
+            kinds = types_of(one)
+            if not kinds or "object" in kinds:
+                found.append(self.flat(dict(one), depth + 1))
+        return found
 
-def _folded(base: JsonObject, branches: Sequence[Node], merger: Merger, depth: int) -> JsonObject:
-    whole: list[JsonObject] = []
-    for branch in branches:
-        one = merger.expanded(branch)
-        if one is False:
-            continue
-        one = {} if one is True or depth >= _DEEPEST else one
-        kinds = types_of(one)
-        if not kinds or "object" in kinds:
-            whole.append(_flat(dict(one), merger, Ledger(), {}, depth + 1))
-    if not whole:
-        return base
-    known = named(base, "properties")
-    members: dict[str, Node] = dict(known)
-    closed = base.get("additionalProperties") is False
-    for name in dict.fromkeys(name for one in whole for name in named(one, "properties")):
-        mine = known.get(name)
-        if mine is None and closed:
-            continue  # no alternative can ever be given it
-        if mine is None or mine is True or (isinstance(mine, dict) and not is_constrained(mine)):
-            forms = [named(one, "properties")[name] for one in whole if name in named(one, "properties")]
-            said = mine if isinstance(mine, dict) else {}
-            members[name] = _any_of(forms, said)
-    made: JsonObject = {**base, "properties": members}
-    for_all = [name for name in strings(whole[0], "required") if all(name in strings(one, "required") for one in whole)]
-    required = list(dict.fromkeys([*strings(base, "required"), *for_all]))
-    if required:
-        made["required"] = required
-    if "additionalProperties" not in made and all(one.get("additionalProperties") is False for one in whole):
-        made["additionalProperties"] = False
-    return made
+    def _folded(self, base: JsonObject, branches: Sequence[Node], depth: int) -> JsonObject:
+        whole = self._branches(branches, depth)
+        if not whole:
+            return base
+        known = named(base, "properties")
+        members: dict[str, Node] = dict(known)
+        closed = base.get("additionalProperties") is False
+        for name in dict.fromkeys(name for one in whole for name in named(one, "properties")):
+            mine = known.get(name)
+            if mine is None and closed:
+                continue  # no alternative can ever be given it
+            if mine is None or mine is True or (isinstance(mine, dict) and not is_constrained(mine)):
+                forms = [named(one, "properties")[name] for one in whole if name in named(one, "properties")]
+                members[name] = _any_of(forms, mine if isinstance(mine, dict) else {})
+        made: JsonObject = {**base, "properties": members}
+        others = whole[1:]
+        for_all = [
+            name for name in strings(whole[0], "required") if all(name in strings(one, "required") for one in others)
+        ]
+        if required := list(dict.fromkeys([*strings(base, "required"), *for_all])):
+            made["required"] = required
+        if "additionalProperties" not in made and all(one.get("additionalProperties") is False for one in whole):
+            made["additionalProperties"] = False
+        return made
 
 
 def _any_of(forms: Sequence[Node], said: JsonObject) -> Node:
