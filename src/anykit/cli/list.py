@@ -12,11 +12,11 @@ from anykit.capabilities import CapabilityError
 from .errors import CommandError, Exit, usage
 from .failures import of_capability
 from .invocation import Invocation
-from .place import Place, PromptRow, ResourceRow, SourceRow, ToolkitRow, ToolRow, opened
+from .place import Place, PromptRow, ResourceRow, SkillRow, SourceRow, ToolkitRow, ToolRow, opened
 
-NOUNS = ("toolkits", "tools", "resources", "prompts", "sources")
+NOUNS = ("toolkits", "tools", "resources", "prompts", "skills", "sources")
 
-Row = ToolkitRow | ToolRow | ResourceRow | PromptRow | SourceRow
+Row = ToolkitRow | ToolRow | ResourceRow | PromptRow | SkillRow | SourceRow
 
 
 def run(
@@ -25,8 +25,8 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="WHAT|SOURCE",
-            help="toolkits, tools, resources, prompts or sources, all of it by default; then where it comes from. A first"
-            " word that is one of the five says what: write ./tools for a source of that name.",
+            help="toolkits, tools, resources, prompts, skills or sources, all of it by default; then where it comes from. A first"
+            " word that is one of the six says what: write ./tools for a source of that name.",
             show_default=False,
         ),
     ] = None,
@@ -38,7 +38,7 @@ def run(
         typer.Option("--view", metavar="NAME", help="Only what is in this view of the configuration.", show_default=False),
     ] = None,
 ) -> int:
-    """List toolkits, tools, resources, prompts and sources.
+    """List toolkits, tools, resources, prompts, skills and sources.
 
     Sources on the line replace those of the file; without any the built-in toolkits are listed. Tools of toolkits that
     are not configured are listed as not available.
@@ -84,6 +84,8 @@ async def _rows(place: Place, noun: str) -> Sequence[Row]:
             return await place.resources()
         case "prompts":
             return await place.prompts()
+        case "skills":
+            return await place.skills()
         case _:
             return await place.sources()
 
@@ -162,6 +164,7 @@ _COLUMNS: dict[type[Row], tuple[str, ...]] = {
     ToolRow: ("tool", "available", "toolkit", "source", "description"),
     ResourceRow: ("resource", "name", "type", "description"),
     PromptRow: ("prompt", "arguments", "description"),
+    SkillRow: ("skill", "files", "toolkits", "source", "description"),
     SourceRow: ("source", "kind", "state", "reason"),
 }
 
@@ -177,6 +180,8 @@ def _cells(row: Row) -> tuple[Any, ...]:
         case PromptRow():
             arguments = ", ".join(one["name"] if one.get("required") else f"[{one['name']}]" for one in row.arguments)
             return (row.name, arguments, first_line(row.description))
+        case SkillRow():
+            return (row.name, len(row.files), ", ".join(row.toolkits), row.source, first_line(row.description))
         case SourceRow():
             return (row.name, row.kind, row.state, row.reason or row.location)
 

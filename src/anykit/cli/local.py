@@ -35,7 +35,18 @@ from anykit.tools import ToolResult, tool_result
 
 from .errors import CommandError, Exit, usage
 from .invocation import Invocation
-from .place import AgentFacts, PromptRow, ResourceRow, ServerFacts, SourceRow, ToolkitRow, ToolRow, here, hints_of
+from .place import (
+    AgentFacts,
+    PromptRow,
+    ResourceRow,
+    ServerFacts,
+    SkillRow,
+    SourceRow,
+    ToolkitRow,
+    ToolRow,
+    here,
+    hints_of,
+)
 from .trusting import may_use
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -292,6 +303,24 @@ class LocalPlace:
         return [
             PromptRow(one.id, one.title, one.description, tuple(part.model_dump() for part in one.arguments))
             for one in await self._session.prompts()
+        ]
+
+    async def skills(self) -> list[SkillRow]:
+        """See `Place`."""
+        library = self.bench.skills
+        await library.refresh()
+        return [
+            SkillRow(
+                name=skill.name,
+                description=skill.description,
+                source=library.source_of(skill.name),
+                location=str(skill.location),
+                scope=skill.scope,
+                files=tuple(one.shown for one in skill.listed),
+                toolkits=skill.toolkits,
+                reports=tuple(map(str, skill.findings)),
+            )
+            for skill in library.skills.values()
         ]
 
     async def sources(self) -> list[SourceRow]:

@@ -134,6 +134,36 @@ class PromptRow:
 
 
 @dataclass(frozen=True, slots=True)
+class SkillRow:
+    """A skill."""
+
+    name: str
+    description: str
+    source: str
+    location: str
+    """Its `SKILL.md`."""
+    scope: str
+    """Who put it there: `given`, `project`, `user` or `system`."""
+    files: tuple[str, ...] = ()
+    toolkits: tuple[str, ...] = ()
+    """Toolkits that it wants."""
+    reports: tuple[str, ...] = ()
+
+    def to_json(self) -> JsonObject:
+        """As `list` shows it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "source": self.source,
+            "location": self.location,
+            "scope": self.scope,
+            "files": list(self.files),
+            "toolkits": list(self.toolkits),
+            "reports": list(self.reports),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class AgentFacts:
     """What an agent's card says, fit to be shown."""
 
@@ -304,6 +334,10 @@ class Place(Protocol):
 
     async def prompts(self) -> list[PromptRow]:
         """Every prompt."""
+        ...
+
+    async def skills(self) -> list[SkillRow]:
+        """Every skill that counts."""
         ...
 
     async def sources(self) -> list[SourceRow]:

@@ -26,20 +26,24 @@ from anykit.capabilities import (
 )
 from anykit.runtime import HOST, Configured
 from anykit.sources.a2e import A2EClient, A2ERequestError
+from anykit.sources.a2e.client import LIST_TIMEOUT
 from anykit.sources.a2e.shaping import Artifacts, event_of, is_unnamed, layer_error, result_of, spec_of
-from anykit.sources.hostile import Malformed
+from anykit.sources.hostile import Malformed, clean_text
 from anykit.stores import RecordError, SecretError, SecretStore, SqliteRecords
 from anykit.tools import Tool, ToolResult, ToolSpec
 from anykit.wire.a2e import A2EEvent, ToolDefinition, ToolkitDefinition
+from anykit.wire.a2e.messages.skills import SkillDiscoverRequest, SkillDiscoverResponse
 
 from .errors import CommandError, Exit, usage
 from .failures import of_capability
 from .invocation import Invocation
 from .local import configuration, data_folder, resolved_config, token_of
-from .place import PromptRow, ResourceRow, SourceRow, ToolkitRow, ToolRow, hints_of
+from .place import PromptRow, ResourceRow, SkillRow, SourceRow, ToolkitRow, ToolRow, hints_of
 
 CHILD_VARIABLES = ("ANYKIT_DATA_DIR", "ANYKIT_ENV")
 """What the command behind --connect gets beside the few variables that every child inherits."""
+SKILL = "skill"
+"""The capability of skills."""
 _URL = re.compile(r"https?://", re.IGNORECASE)
 
 
@@ -70,6 +74,7 @@ class RemotePlace:
                 client = A2EClient(
                     target,
                     token=token_of(invocation) or "",
+                    caps=("tools", "toolkits", SKILL),
                     ensure=_resolved(ensure, terminal.warn),
                     env={name: terminal.env[name] for name in CHILD_VARIABLES if name in terminal.env},
                     connect_timeout=invocation.wait,
@@ -141,6 +146,29 @@ class RemotePlace:
     async def prompts(self) -> list[PromptRow]:
         """None: A2E has no prompts."""
         return []
+
+    async def skills(self) -> list[SkillRow]:
+        """Those that the host tells of."""
+        if SKILL not in self._client.accepted_caps:
+            return []
+        reply = await self._client.borrow(
+            "the list of skills",
+            lambda link: link.request(lambda session, now: session.request(SkillDiscoverRequest(), now)),
+            LIST_TIMEOUT,
+            repeatable=True,
+        )
+        found = reply.skills if isinstance(reply, SkillDiscoverResponse) else []
+        return [
+            SkillRow(
+                name=clean_text(one.name, 256),
+                description=clean_text(one.description),
+                source=self._client.name,
+                location=clean_text(one.file_path or "", 4096),
+                scope=clean_text(one.source, 64),
+                toolkits=tuple(clean_text(str(name), 128) for name in one.toolkits or ()),
+            )
+            for one in found[:10_000]
+        ]
 
     async def sources(self) -> list[SourceRow]:
         """The host itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -109,14 +110,31 @@ def run(
     return Exit.FINDINGS if findings else Exit.OK
 
 
-async def _findings(invocation: Invocation, path: Path | None, sources: tuple[str, ...]) -> list[Finding]:
+async def _findings(
+    invocation: Invocation, path: Path | None, sources: tuple[str, ...], *, start: bool, strict: bool
+) -> list[Finding]:
     try:
         config = AppConfig() if path is None else read_config(path)
         config = config.for_environment(invocation.flags.env or invocation.terminal.env.get("ANYKIT_ENV"))
     except ConfigError as error:
         return [_of_line(line, path) for line in str(error).splitlines()]
+    if not start:
+        plain, named = sources_of(invocation, config, sources)
+        files = _of_client_files([*plain.sources, *named], plain.folder, faults=True)
+        return [*_of_serve(config), *_of_variables(config), *files]
     with importable(config):
-        return [*_of_serve(config), *_of_plugins(config), *await _of_sources(invocation, config, sources)]
+        return [
+            *_of_serve(config),
+            *_of_plugins(config),
+            *await _of_sources(invocation, config, sources, strict=strict),
+        ]
+
+
+def _of_variables(config: AppConfig) -> Iterator[Finding]:
+    for line in unset_variables(config):
+        where, _, message = line.partition(": ")
+        if where != "serve.token":
+            yield Finding("error", where, message)
 
 
 def _of_client_files(sources: Sequence[str | SourceConfig], folder: Path, *, faults: bool = False) -> Iterator[Finding]:
@@ -150,7 +168,9 @@ def _of_line(line: str, path: Path | None) -> Finding:
     return Finding("error", str(path or "config"), rest)
 
 
-async def _of_sources(invocation: Invocation, config: AppConfig, on_line: tuple[str, ...]) -> list[Finding]:
+async def _of_sources(
+    invocation: Invocation, config: AppConfig, on_line: tuple[str, ...], *, strict: bool
+) -> list[Finding]:
     plain, named = sources_of(invocation, config, on_line)
     # Without what the file says of toolkits nothing is set up; what it says is held against the schemas below.
     # A required source that is down is a finding like another.
@@ -163,7 +183,11 @@ async def _of_sources(invocation: Invocation, config: AppConfig, on_line: tuple[
         for source in bench.sources():
             if source.state.status in ("failed", "connecting", "closed"):
                 findings.append(Finding("error", source.name, source.state.reason or "no answer yet"))
-            findings += [Finding("warning", source.name, report) for report in source.reports]
+            provider = bench.catalog.snapshot.sources[source.name].provider
+            if isinstance(provider, SkillsSource):
+                findings += _of_skills(provider, strict=strict)
+            else:
+                findings += [Finding("warning", source.name, report) for report in source.reports]
         snapshot = bench.catalog.snapshot
         findings += _of_toolkits(config, {name: entry.spec.schema for name, entry in snapshot.toolkits.items()})
         for name, entry in snapshot.tools.items():
@@ -172,6 +196,20 @@ async def _of_sources(invocation: Invocation, config: AppConfig, on_line: tuple[
         for entry in snapshot.toolkits.values():
             findings += _of_schema(entry.source, f"configuration schema of {entry.name}", entry.spec.schema)
     return findings
+
+
+def _of_skills(source: SkillsSource, *, strict: bool) -> Iterator[Finding]:
+    """What is wrong with skills; with `strict` exactly what the specification forbids, skill by skill."""
+    if not strict:
+        yield from (Finding(one.level, one.where, one.message) for one in source.findings)
+        return
+    yield from (Finding(one.level, one.where, one.message) for one in source.notes)
+    found, missed = look(source.places)
+    yield from (Finding(one.level, one.where, one.message) for one in missed)
+    for one in found:
+        yield from (Finding("error", str(one.folder), fault) for fault in strict_faults(one.folder))
+    if not found:
+        yield from (Finding("error", str(place.path), "there is no SKILL.md in it") for place in source.places)
 
 
 def _of_schema(where: str, what: str, schema: JsonObject) -> Iterator[Finding]:
