@@ -43,6 +43,8 @@ def edited_toml(text: str, edit: Edit) -> str:
     for way in ways:
         try:
             after = way(text, edit)
+            if "\r\n" in text:
+                after = re.sub(r"(?<!\r)\n", "\r\n", after)
             if _plain(tomllib.loads(after)) == wanted and (isinstance(edit, Drop) or _keeps_comments(text, after)):
                 return after
         except Exception:  # tomlkit has many of its own, for what it cannot place
