@@ -71,6 +71,7 @@ from .opening import Named, Opening, agent_source, as_tool, builtin_toolkits, op
 from .reloading import Reloading, ReloadReport
 from .shaping import arrange, check, view_for
 from .skill_trust import SkillTrust
+from .telling import Telling
 from .toolkit_settings import ToolkitSettings
 from .trust import Trust
 
@@ -169,6 +170,12 @@ class Workbench:
             offered=lambda source: self._settings.offered(source, self.config),
         )
         """Follows edits of Python sources, where somebody tells it of them."""
+        self._telling = Telling(
+            self.catalog,
+            self._lives,
+            pieces=lambda: self._sources.pieces,
+            opening=lambda: self._opening(self.config),
+        )
         self._exports = Exports()
         self._intakes: dict[str, tuple[object, Intake]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -465,11 +472,19 @@ class Workbench:
         return tool_result(await self._mine.answer(id, ok=ok, data=data))
 
     async def configure(self, toolkit: str, config: Json) -> Configured:
-        """Configure a toolkit for everyone; returns (status, message).
+        """Configure a toolkit for everyone, or tell an MCP server what its `inputs` ask for; returns (status, message).
 
         Raises `InvalidInput` with `.errors` ([{path, message}]), or `ExecutionFailed`; the old one serves on then.
         """
-        return await self._mine.configure(toolkit, config)
+        asked = None if toolkit in self.catalog.snapshot.toolkits else self._telling.asked(toolkit)
+        if asked is None:
+            return await self._mine.configure(toolkit, config)
+        given = self._telling.checked(asked, config)
+        values = self._telling.values(given)
+        if self._explicit_data:
+            await self.told.save(asked.server, asked.schema, given)
+        self._values_told = {**self._values_told, asked.server: values}
+        return await self._telling.again(toolkit)
 
     async def unconfigure(self, toolkit: str) -> bool:
         """Take the configuration for everyone away; False where there was none."""
@@ -545,6 +560,7 @@ class Workbench:
         fresh = (before if said is None else _config_of(said)).for_environment(self._environment)
 
         check(self.catalog, fresh)
+        await self._load_told()
 
         def rest() -> None:
             self.config = fresh
