@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import aiohttp
 import pytest
@@ -110,8 +110,10 @@ async def by_a2e(served: Served, name: str, arguments: dict[str, Any]) -> Said:
 
 def _inside(value: Any, key: str) -> Any:
     """What is in a wrapper that a protocol needs around a value that is no object."""
-    fields: dict[str, Any] = value if isinstance(value, dict) else {}
-    return fields[key] if fields.keys() == {key} else value
+    if not isinstance(value, dict):
+        return value
+    fields = cast("dict[str, Any]", value)
+    return fields[key] if fields.keys() == {key} else fields
 
 
 def _of_mcp(result: dict[str, Any]) -> Said:
