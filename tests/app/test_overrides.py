@@ -349,7 +349,7 @@ def schemas(draw: st.DrawFn) -> dict[str, Any]:
             node["dependentRequired"] = {names[0]: [names[-1]]}
         return node
 
-    root = {"type": "object", **one(), "$defs": {"any": {}}}
+    root: dict[str, Any] = {"type": "object", **one(), "$defs": {"any": {}}}
     for keyword in ("anyOf", "oneOf", "allOf"):
         if draw(st.booleans()):
             root[keyword] = [one() for _ in range(draw(st.integers(1, 2)))]
