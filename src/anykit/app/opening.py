@@ -182,7 +182,7 @@ def open_source(thing: Named, opening: Opening) -> Source:
 
 def _of_config(config: SourceConfig, opening: Opening) -> Source:
     where = config.target or config.url or (config.command if isinstance(config.command, str) else "") or "source"
-    name = config.name or _stem(where)
+    name = config.name or (_module_name(where) if _is_python(config, opening) else _stem(where))
     if not config.enabled:
         # It keeps the name that it has while it is on.
         on = names_of(config.model_copy(update={"enabled": True}), opening)
