@@ -41,7 +41,8 @@ class SourceConfig(Table):
     url: str | None = Field(default=None, description="The address of an A2E host, an A2A agent or an MCP server.")
     headers: dict[str, str] = Field(default={}, description="Headers for an MCP server; references like `${TOKEN}`.")
     headers_helper: str | None = Field(
-        default=None, description="A shell's command line that prints more headers as a JSON object, at each connection."
+        default=None,
+        description="A shell's command line that prints more headers as a JSON object, at each connection.",
     )
     transport: str | None = Field(default=None, description="How an MCP server is reached: `stdio`, `http`, `sse`.")
     era: str | None = Field(default=None, description="Which MCP is spoken: `auto`, `modern`, `legacy`.")
@@ -192,7 +193,9 @@ class SkillsSourceConfig(KindTable):
     foreign: ClassVar[frozenset[str]] = KindTable.foreign | {"url", "headers", "timeout", "token"}
     references: ClassVar[tuple[str, ...]] = ("target",)
 
-    include: list[str] = Field(default=[], description="Skills that are offered, by globs over their names; all, if none.")
+    include: list[str] = Field(
+        default=[], description="Skills that are offered, by globs over their names; all, if none."
+    )
     exclude: list[str] = Field(default=[], description="Skills that are not; globs. It wins.")
 
 
@@ -214,7 +217,8 @@ class OpenApiSourceConfig(KindTable):
         " `user:password`, or a table with `client_id`, `client_secret`, `scopes`, `token_url`.",
     )
     server: str | None = Field(
-        default=None, description="Where calls go: a URL, or the name or description of a server that the document lists."
+        default=None,
+        description="Where calls go: a URL, or the name or description of a server that the document lists.",
     )
     server_variables: dict[str, str] = Field(default={}, description="Values for `{variables}` in a server's URL.")
     include: list[str] = Field(
@@ -288,6 +292,7 @@ def published(schema: JsonObject) -> JsonObject:
         for key in table.foreign:
             properties.pop(key, None)
         properties["kind"] = {"const": table.own_kind, "description": "What the source is."}
+    definitions["SourceConfig"]["properties"]["kind"]["not"] = {"enum": [table.own_kind for table in KINDS.values()]}
     items = schema["properties"]["sources"]["items"]
     items["anyOf"] = items.pop("oneOf")
     items.pop("discriminator", None)

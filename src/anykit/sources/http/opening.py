@@ -107,11 +107,11 @@ def _given(table: Any) -> dict[str, Any]:
 
 
 def _laid_over(base: Any, over: Any, *, fold: bool) -> dict[str, Json]:
-    laid: dict[str, Json] = {}
+    laid: dict[str, tuple[str, Json]] = {}
     for table in (base, over):
         for key, value in cast("dict[str, Json]", table or {}).items():
-            laid[key.lower() if fold else key] = value
-    return laid
+            laid[key.lower() if fold else key] = key, value
+    return dict(laid.values())
 
 
 def _joined(base: str, url: str) -> str:
