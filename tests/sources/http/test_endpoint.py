@@ -396,3 +396,12 @@ def test_a_tool_shows_what_it_is_about_to_touch() -> None:
     tool: HttpTool = http_tool("t", "http://user:pw@h/{a}?k=v", method="POST")
     (wanted,) = tool.preflight(InvocableRequest({"a": "x"}, "1"))
     assert (wanted.kind, wanted.target, wanted.detail) == ("network", "http://h/{a}", {"method": "POST"})
+
+
+async def test_user_and_password_of_a_url_are_sent_as_basic_and_shown_nowhere() -> None:
+    async with peer(echo) as server:
+        tool = http_tool("t", f"http://me:pass%2Fword@127.0.0.1:{server.port}/x", query={"said": "pass/word"})
+        result = await tool.execute({})
+        assert server.requests[0].headers["authorization"] == f"Basic {base64.b64encode(b'me:pass/word').decode()}"
+        for shown in (repr(result), repr(tool), repr(tool.spec), tool.location):
+            assert "word" not in shown

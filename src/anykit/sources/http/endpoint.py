@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
+from urllib.parse import unquote
 
 from anykit.capabilities import Annotations, InvalidInput, Json, JsonObject
 from anykit.schema import SchemaError, compile_schema
@@ -204,6 +205,8 @@ def _url(text: str, reader: Reader) -> UrlTemplate:
     # In path and query a reference may be a key (https://api.example/bot${TOKEN}/send); an address is none.
     head = re.match(r"[^:/?#]*://[^/?#]*", read.pieces[0])
     reader.secrets += [one for one in known.secrets if "://" not in one and (head is None or one not in head[0])]
+    if (user := re.search(r"//[^/?#]*?:([^/?#]*)@", read.pieces[0])) is not None:
+        reader.secrets += [user[1], unquote(user[1])]
     return url_template(
         "".join(
             f"{{{piece}}}" if at % 2 else piece.replace("{", "%7B").replace("}", "%7D")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -134,7 +135,7 @@ def _source_name(config: Any) -> str:
 
 def _where(config: Any) -> str:
     said: Any = getattr(config, "base_url", None) or getattr(config, "url", None) or getattr(config, "target", None)
-    return str(said or "").partition("?")[0]
+    return re.sub(r"//[^/?#]*@", "//", str(said or "")).partition("?")[0]
 
 
 def _host(url: str) -> str:
