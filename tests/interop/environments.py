@@ -101,7 +101,22 @@ PYPI_SERVERS = Environment(
     "mcp-servers-pypi", ("mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19", "mcp-server-fetch==2026.10.24")
 )
 PROVIDERS = Environment("provider-sdks", ("openai==3.57.0", "anthropic==2.14.0", "google-genai==3.6.1"))
-ALL = (SDK_0_3, FASTA2A, TOOLNEXUS, LINT, JS, MCP_1, FASTMCP, MCP_JS, INSPECTOR, NPM_SERVERS, PYPI_SERVERS, PROVIDERS)
+SKILLS_REF = Environment("skills-ref", ("skills-ref==0.1.1",))
+ALL = (
+    SDK_0_3,
+    FASTA2A,
+    TOOLNEXUS,
+    LINT,
+    JS,
+    MCP_1,
+    FASTMCP,
+    MCP_JS,
+    INSPECTOR,
+    NPM_SERVERS,
+    PYPI_SERVERS,
+    PROVIDERS,
+    SKILLS_REF,
+)
 
 
 @contextmanager
