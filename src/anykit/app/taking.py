@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, quote, urlsplit
 from anykit.capabilities import JsonObject
 from anykit.runtime import clean
 from anykit.sources.mcp import ServerFile
-from anykit.sources.mcp.entries import Parts
 from anykit.sources.mcp.inputs import inputs_in
+from anykit.sources.mcp.parts import Parts
 from anykit.stores import has_reference
 from anykit.transports import public_url
 

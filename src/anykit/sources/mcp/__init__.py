@@ -4,10 +4,10 @@ Importing this costs nothing: the SDK is imported, in a thread, when the first s
 """
 
 from .clients import CLIENTS, Client, client_at
-from .entries import Entry
 from .files import ServerFile, entries_of, is_server_file, read_server_file, read_servers
 from .login import is_logged_in, login, logout
 from .opening import Opened, of_file, open_file, open_mcp, open_servers, server_of
+from .parts import Entry
 from .placeholders import Misfit, Surroundings
 from .providers import McpPrompts, McpResources, McpTool
 from .servers import Era, McpServer, OAuth, Offers, Sampler, Transport, era_of

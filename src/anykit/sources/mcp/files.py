@@ -20,9 +20,10 @@ from anykit.sources.documents import Unreadable, document_of, read_text
 from anykit.transports import Command
 
 from .clients import ANYKIT, CLAUDE_CODE, PLUGIN, UNKNOWN, Client, client_at, client_of, place_of
-from .entries import Entry, Reading
+from .entries import Reading
 from .gates import Gates, gates_of, project_of
 from .inputs import inputs_of
+from .parts import Entry
 from .placeholders import Misfit, Surroundings
 from .servers import McpServer
 

@@ -17,7 +17,7 @@ from anykit.capabilities import JsonObject
 from anykit.sources.documents import Unreadable, read_document
 
 from .clients import CLAUDE_CODE, GEMINI, OPENCODE, Client
-from .entries import Gate
+from .parts import Gate
 from .placeholders import Surroundings
 
 MAX_RULES: Final = 10_000

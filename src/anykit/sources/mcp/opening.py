@@ -13,8 +13,8 @@ from pydantic import SecretStr
 
 from anykit.capabilities import CapabilityProvider
 
-from .entries import Entry
 from .files import ServerFile, entries_of, read_server_file, tell
+from .parts import Entry
 from .placeholders import Surroundings
 from .servers import McpServer, Offers
 from .source import McpSource
