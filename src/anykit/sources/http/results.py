@@ -23,7 +23,6 @@ from anykit.capabilities import (
     ImagePart,
     InvocableResult,
     Json,
-    TextPart,
 )
 from anykit.capabilities.outcomes import INVALID_OUTPUT
 from anykit.tools import jsonable, result_of, to_json
@@ -280,11 +279,6 @@ def _parts(received: Received) -> InvocableResult:
     else:
         part = BlobPart(data=received.body, media_type=kind, name=file_name(received.headers))
     return InvocableResult(content=(part,), metadata={"status": received.status})
-
-
-def text_part(received: Received) -> TextPart:
-    """The body as a part among others."""
-    return TextPart(text=received.text(), media_type=received.content_type or "text/plain")
 
 
 def _too_large(received: Received, what: str) -> ExecutionFailed:
