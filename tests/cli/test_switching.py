@@ -102,9 +102,7 @@ def test_a_dry_run_shows_the_diff(file: Path, verb: str) -> None:
 def test_sources_and_agents_are_taken_out_by_name_or_as_they_are_written(file: Path) -> None:
     done = anykit("remove", "mcp.json", "tools", "calc")
     assert done.code == 0, done.err
-    assert file.read_text() == (
-        '# mine\nsources = [\n    {target = "tickets.py", name = "desk"},\n]\n\n# remote\n'
-    )
+    assert file.read_text() == ('# mine\nsources = [\n    {target = "tickets.py", name = "desk"},\n]\n\n# remote\n')
     assert anykit("remove", "desk", "--json").json == [
         {"name": "desk", "kind": "source", "removed": True, "file": str(file)}
     ]

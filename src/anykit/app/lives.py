@@ -54,7 +54,7 @@ class Lives:
         self._scopes = scopes
         self._running = running
         self.connect_timeout = connect_timeout
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: dict[asyncio.Task[None], Calls] = {}
         self.closed = False
 
     async def connect(self, source: Source) -> None:
@@ -157,14 +157,14 @@ class Lives:
         if not isinstance(provider, Connected):
             return
         task = asyncio.get_running_loop().create_task(_drained(calls, provider))
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        self._closing[task] = calls
+        task.add_done_callback(lambda done: self._closing.pop(done, None))
 
     async def close(self) -> None:
         """Close every source, those too that still wait for their last calls."""
         self.closed = True
-        for task in list(self._closing):
-            task.cancel()
+        for calls in self._closing.values():
+            calls.give_up()
         if self._closing:
             await asyncio.wait(self._closing, timeout=PATIENCE)
         providers = [source.provider for source in self._catalog.snapshot.sources.values()]

@@ -8,11 +8,12 @@ import asyncio
 class Calls:
     """The calls that run on one source, as it was when they began."""
 
-    __slots__ = ("_over", "count")
+    __slots__ = ("_over", "_waited", "count")
 
     def __init__(self) -> None:
         self.count = 0
         self._over: asyncio.Event | None = None
+        self._waited = True
 
     def end(self) -> None:
         """One of them ended."""
@@ -22,15 +23,21 @@ class Calls:
 
     async def ended(self, timeout: float) -> bool:
         """Wait until none runs any more, at most `timeout` seconds; whether none does."""
-        if not self.count:
-            return True
+        if not self.count or not self._waited:
+            return not self.count
         self._over = asyncio.Event()
         try:
             async with asyncio.timeout(timeout):
                 await self._over.wait()
         except TimeoutError:
-            return not self.count
-        return True
+            pass
+        return not self.count
+
+    def give_up(self) -> None:
+        """Let whoever waits for them go on without them."""
+        self._waited = False
+        if self._over is not None:
+            self._over.set()
 
 
 class Running:

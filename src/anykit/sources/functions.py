@@ -410,7 +410,7 @@ def _importable(folder: str) -> Generator[None]:
         if other != folder:
             for name in names:
                 top = name.partition(".")[0]
-                if name in sys.modules and _is_in(folder, top):
+                if name in sys.modules and _is_in(folder, top) and not _lies_in(sys.modules[name], folder):
                     aside[name] = sys.modules.pop(name)
     before = set(sys.modules)
     sys.path.insert(0, folder)
@@ -422,10 +422,14 @@ def _importable(folder: str) -> Generator[None]:
             sys.path.remove(folder)
         ours = _SIBLINGS.setdefault(folder, set())
         for name in set(sys.modules) - before:
-            file = getattr(sys.modules[name], "__file__", None)
-            if isinstance(file, str) and file.startswith(folder + os.sep) and not name.startswith("_anykit_"):
+            if _lies_in(sys.modules[name], folder) and not name.startswith("_anykit_"):
                 ours.add(name)
         sys.modules.update(aside)
+
+
+def _lies_in(module: ModuleType, folder: str) -> bool:
+    file = getattr(module, "__file__", None)
+    return isinstance(file, str) and file.startswith(folder + os.sep)
 
 
 def _is_in(folder: str, module: str) -> bool:
