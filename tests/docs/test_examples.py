@@ -92,6 +92,7 @@ def test_the_examples_of_a_page_run_and_print_what_it_says(page: Path, folder: P
     try:
         for block in blocks(page):
             if block.title is not None:
+                Path(block.title).parent.mkdir(parents=True, exist_ok=True)
                 Path(block.title).write_text(block.body)
             match block.language:
                 case "python" if block.title is not None:
