@@ -12,8 +12,8 @@ from typing import Any
 
 import driver
 import mcp_driver
-from mcp_driver import ERAS, MODERN, Era
-from report import ANYKIT, FASTMCP, HERE, PYTHON, TOOLNEXUS, columns, figures, has, row, verdict
+from mcp_driver import ERAS, LEGACY, MODERN, Era
+from report import ANYKIT, FASTMCP, HANGAR, HERE, PYTHON, TOOLNEXUS, columns, figures, has, row, verdict
 
 ROUNDS = 3
 COMES_UP = 10.0
@@ -92,10 +92,27 @@ async def calls(folder: Path) -> None:
         file = written(folder, "both", {"child": child(), "web": web})
         ours = await host(serve(file, folder))
         proxy = await host([FASTMCP, str(HERE / "mcp_fastmcp.py"), file]) if has(FASTMCP, "fastmcp") else None
+        hangar = None
+        if has(HANGAR, "mcp_hangar"):
+            argv = [PYTHON, "-S", "-E", UPSTREAM]
+            hangar = await host([HANGAR, str(HERE / "mcp_hangar_host.py"), str(folder), *argv])
+            await until_answered(hangar[1])
         if not await until_listed(ours[1], 2):
             return
         for era in ERAS:
-            await calls_in(era, ours, proxy, floors if era == MODERN else {})
+            await calls_in(era, ours, proxy, floors if era == MODERN else {}, hangar if era == LEGACY else None)
+
+
+async def until_answered(port: int) -> None:
+    """Wait until a host that said where it will listen does, and its server is up."""
+    async with asyncio.timeout(COMES_UP * 2):
+        while True:
+            try:
+                async with mcp_driver.connected(port, LEGACY) as client:
+                    await client.call(mcp_driver.HANGAR_CALL, 1)
+                return
+            except (OSError, AssertionError, asyncio.IncompleteReadError):
+                await asyncio.sleep(0.1)
 
 
 async def until_listed(port: int, tools: int) -> bool:
@@ -114,7 +131,11 @@ async def until_listed(port: int, tools: int) -> bool:
 
 
 async def calls_in(
-    era: Era, ours: tuple[int, int], proxy: tuple[int, int] | None, floors: dict[str, tuple[int, int]]
+    era: Era,
+    ours: tuple[int, int],
+    proxy: tuple[int, int] | None,
+    floors: dict[str, tuple[int, int]],
+    hangar: tuple[int, int] | None,
 ) -> None:
     found: dict[str, Measured] = {}
 
@@ -128,6 +149,8 @@ async def calls_in(
     for _ in range(ROUNDS):
         for name, server in floors.items():
             await measure(name, server, "add", 2 * CALLS)
+        if hangar is not None:
+            await measure("hangar", hangar, mcp_driver.HANGAR_CALL, CALLS)
         for upstream in ("child", "web"):
             await measure(f"ours {upstream}", ours, f"{upstream}_add", CALLS)
             if proxy is not None:
@@ -139,6 +162,9 @@ async def calls_in(
         theirs = "{:.1f} ({:.1f})".format(*medians(other)) if other else ABSENT
         ratio = f"{mine / medians(other)[0]:.2f}x" if other else ""
         row(title, f"{mine:.1f} ({wall:.1f})", theirs, ratio, f"{verdict(mine <= 7)} (limit 7 CPU-ms)")
+    if hangar is not None:
+        mine, theirs = medians(found["ours child"])[0], medians(found["hangar"])
+        row("mcp-hangar, through to a stdio server", "", "{:.1f} ({:.1f})".format(*theirs), f"{mine / theirs[0]:.2f}x")
     for name in floors:
         row(f"the floor, nothing behind it: {name}", "", "{:.1f} ({:.1f})".format(*medians(found[name])))
 

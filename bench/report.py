@@ -14,6 +14,7 @@ PYTHON = str(ROOT / ".venv/bin/python")
 ANYKIT = str(ROOT / ".venv/bin/anykit")
 TOOLNEXUS = str(ROOT / ".venvs/bench/bin/python")
 FASTMCP = str(ROOT / ".venvs/fastmcp/bin/python")
+HANGAR = str(ROOT / ".venvs/hangar/bin/python")
 LIMIT = 120.0
 """Seconds that one program may take for everything."""
 

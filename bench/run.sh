@@ -15,4 +15,5 @@ peer() {
 
 peer .venvs/bench toolnexus 'toolnexus==0.21.*'
 peer .venvs/fastmcp fastmcp 'fastmcp==4.2.*'
+peer .venvs/hangar mcp_hangar 'mcp-hangar'
 exec .venv/bin/python bench/main.py "$@"
