@@ -13,6 +13,28 @@ from anykit.cli.program import VERBS
 from cli.running import anykit
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["disable", ""], ["tools", "mcp.json", "shop"]),
+        (["disable", "tools", "s"], ["shop"]),
+        (["enable", ""], ["desk"]),
+        (["remove", ""], ["tools", "desk", "mcp.json"]),
+        (["disable", "--config", "nowhere.toml", ""], []),
+    ],
+)
+def test_what_stands_in_the_file_is_proposed_and_nothing_is_started(
+    folder: Path, words: list[str], found: list[str]
+) -> None:
+    (folder / "tools.py").write_text("open('ran', 'w')\n")
+    (folder / "mcp.json").write_text('{"mcpServers": {"shop": {"command": "x"}}}')
+    (folder / "anykit.toml").write_text(
+        'sources = ["tools.py", {target = "tickets.py", name = "desk", enabled = false}, "mcp.json"]\n'
+    )
+    assert proposed(*words) == found
+    assert not (folder / "ran").exists()
+
+
 def proposed(*words: str) -> list[str]:
     done = anykit("completion", "words", "--", *words)
     assert (done.code, done.err) == (0, "")

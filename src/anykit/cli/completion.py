@@ -207,6 +207,8 @@ def _positional(verb: str, given: Sequence[str], flags: Flags, terminal: Termina
             return _clients(given)
         case "discover", _:
             return _discovered(terminal, given)
+        case "remove" | "enable" | "disable", _:
+            return _entries(verb, given, flags, terminal)
         case "completion", 0:
             return [(shell, "") for shell in SCRIPTS]
         case "show", 0:
@@ -227,6 +229,23 @@ def _positional(verb: str, given: Sequence[str], flags: Flags, terminal: Termina
             return _asked(flags, terminal, _fields(verb, given[0], given[1:]))
         case _:
             return []
+
+
+def _entries(verb: str, given: Sequence[str], flags: Flags, terminal: Terminal) -> list[Proposal]:
+    """What stands in the file, as far as the verb has something to do about it."""
+    from .switching import file_to_edit  # noqa: PLC0415 - only who edits pays for it
+
+    with contextlib.suppress(Exception):
+        entries = file_to_edit(Invocation(flags, terminal.quietly(flags))).entries
+        wanted = [
+            entry
+            for entry in entries
+            if (
+                not entry.file and entry.kind != "toolkit" if verb == "remove" else entry.enabled == (verb == "disable")
+            )
+        ]
+        return [(entry.name, entry.kind) for entry in wanted if entry.name not in given]
+    return []
 
 
 def _clients(given: Sequence[str]) -> list[Proposal]:
