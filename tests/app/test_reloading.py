@@ -232,7 +232,8 @@ async def test_toolkits_are_configured_in_place(folder: Path) -> None:
         assert (await bench.call("value")).status == "denied"
 
 
-async def test_a_toolkit_is_switched_off_and_on(folder: Path) -> None:
+async def test_b063_a_toolkit_that_is_switched_off_while_it_serves_is_refused(folder: Path) -> None:
+    """ComposioHQ/composio#2455: what was listed before still ran once its toolkit was switched off."""
     on = 'sources = ["counter.py"]\n[toolkits.counter.config]\nstart = 1\n'
     async with Workbench(config=write(folder, on)) as bench:
         write(folder, 'sources = ["counter.py"]\n[toolkits.counter]\nenabled = false\n')
