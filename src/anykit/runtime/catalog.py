@@ -65,6 +65,16 @@ class Shaping(Protocol):
 
 
 @runtime_checkable
+class Shared(Protocol):
+    """An invocable that stands for several sources, of which one offers it: whichever it is, its name is the same."""
+
+    @property
+    def origin(self) -> str:
+        """Whose it is; no source is called so."""
+        ...
+
+
+@runtime_checkable
 class Reporting(Protocol):
     """A provider that tells what it does not offer as it was written, and why."""
 
@@ -337,6 +347,8 @@ class Catalog:
         def candidate(source: Source, prefix: str, toolkit: str | None, invocable: Invocable, owner: str) -> Candidate:
             # Two toolkits of one source may each have a tool of the same name.
             origin = source.name if toolkit is None else f"{source.name}/{toolkit}"
+            if isinstance(invocable, Shared):
+                origin = invocable.origin
             return Candidate(origin, invocable.spec.name, prefix, owner)
 
         candidates = [candidate(*offer) for offer in offered]

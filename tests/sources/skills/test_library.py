@@ -167,6 +167,20 @@ async def test_several_sources_have_one_tool_and_what_counts_is_decided_once(tmp
         assert bench.tools()[0].input_schema["properties"]["name"]["enum"] == ["pdf"]
 
 
+async def test_the_tool_keeps_its_name_when_the_source_that_offers_it_goes(tmp_path: Path) -> None:
+    make_skill(tmp_path / "one", "pdf")
+    make_skill(tmp_path / "two", "mail")
+    async with Workbench(str(tmp_path / "one"), str(tmp_path / "two")) as bench:
+        await bench.remove("one")
+        assert [one.name for one in bench.tools()] == ["skill"]
+        assert not (await load(bench, "mail")).is_error
+        assert (await load(bench, "pdf")).is_error
+        await bench.add(str(tmp_path / "one"))
+        await until(lambda: bench.skills.find("pdf") is not None)
+        assert [one.name for one in bench.tools()] == ["skill"]
+        assert not (await load(bench, "pdf")).is_error
+
+
 async def test_a_source_made_in_python_belongs_to_the_bench_s_skills(tmp_path: Path) -> None:
     make_skill(tmp_path, "pdf")
     async with Workbench(SkillsSource(tmp_path, name="mine")) as bench:

@@ -60,6 +60,11 @@ class SkillTool(Tool):
         )
 
     @property
+    def origin(self) -> str:
+        """All skills of the host, whichever of their sources offers it."""
+        return "anykit/skills"
+
+    @property
     def may_ask(self) -> bool:
         """It asks nobody anything."""
         return False
