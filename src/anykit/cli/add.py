@@ -446,7 +446,8 @@ class _Looking:
         written = self._from_file(target)
         if (known := self._known_source(written)) is not None:
             return Added(target, kind or "source", known)
-        found = self._source(written, kind or ("toolkit" if target.startswith("anykit:") else "python"), ())
+        ours = {"anykit:skills": "skills"}.get(target, "toolkit" if target.startswith("anykit:") else "python")
+        found = self._source(written, kind or ours, ())
         return await self._seen(found) if self._options.verify else found
 
     async def _document(self, target: str, kind: str) -> Added:
