@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.hosts import listening
 from cli.running import anykit
 from sources.skills.making import VECTORS, make_skill
 
@@ -45,6 +46,15 @@ def test_a_skill_is_loaded_by_a_call(tmp_path: Path) -> None:
     assert done.out.startswith('<skill_content name="pdf">\n# Steps')
     assert anykit("call", "-s", str(tmp_path / "s"), "skill", "name=pdf", "file=x.md").out == "told\n"
     assert anykit("call", "-s", str(tmp_path / "s"), "skill", "name=pdg").code == 2
+
+
+def test_skills_of_a_running_host_are_listed_and_loaded(tmp_path: Path) -> None:
+    make_skill(tmp_path / "here/s", "pdf", more="metadata: {toolkits: a}\n", files={"x.md": b"told"})
+    with listening(tmp_path / "here", "./s") as host:
+        [row] = anykit("list", "skills", "--connect", host.url).rows
+        assert row == ["pdf", "0", "a", host.url, "Does what it is for."]
+        done = anykit("call", "--connect", host.url, "skill", "name=pdf", "file=x.md")
+        assert (done.code, done.out) == (0, "told\n")
 
 
 def test_a_folder_of_skills_is_added(tmp_path: Path) -> None:
