@@ -124,7 +124,7 @@ def test_a_source_that_was_never_opened_is_dead_too(tmp_path: Path) -> None:
 def test_a_hung_source_is_told_with_how_long_it_was_waited_for(tmp_path: Path) -> None:
     told = only(health, case(tmp_path, None, peer("crm", status="connecting"), waited=5.0))
     assert (told.code, told.severity) == ("source_hung", "error")
-    assert "within 5 s" in told.message
+    assert "within 5.0 s" in told.message
     assert "--timeout" in told.fix
 
 

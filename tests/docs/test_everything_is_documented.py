@@ -42,7 +42,7 @@ def config_keys(schema: Any) -> Iterator[str]:
 VERBS = (
     *("init", "add", "list", "show", "configure", "call", "read", "prompt", "login", "answer", "serve", "validate"),
     *("discover", "install"),
-    *("schema", "completion", "demo", "remove", "enable", "disable", "trust"),
+    *("doctor", "lock", "schema", "completion", "demo", "remove", "enable", "disable", "trust"),
 )
 
 

@@ -144,6 +144,8 @@ def _same_place(invocation: Invocation) -> list[str]:
 
 
 async def _unknown(place: Place, name: str, rows: list[ToolRow]) -> CommandError:
+    if why := place.held_back(name):
+        return CommandError(f"{name} cannot run: {why}", code="disabled", exit=Exit.DENIED)
     down = [source for source in await place.sources() if source.state in ("failed", "connecting")]
     behind = [source for source in down if source.connects and name.startswith(f"{source.name}_")]
     usable = any(source.state == "ready" for source in await place.sources())

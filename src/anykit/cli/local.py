@@ -381,6 +381,10 @@ class LocalPlace:
         options = CallOptions(timeout=timeout, emit=listen)
         return tool_result(await self._session.answer(id, ok=ok, data=data, options=options))
 
+    def held_back(self, name: str) -> str:
+        """See `Place`."""
+        return self.bench.catalog.snapshot.denied.get(name, "")
+
     def outlives(self, id: str) -> bool:
         """See `Place`."""
         return self.bench.suspended.parked(id, self._session.caller) is None

@@ -350,6 +350,10 @@ class Place(Protocol):
         """Call a tool; a failure is a result."""
         ...
 
+    def held_back(self, name: str) -> str:
+        """Why a tool is not offered though it is there; "" where nothing holds it back."""
+        ...
+
     def outlives(self, id: str) -> bool:
         """Whether a question can still be answered once this process has ended."""
         ...

@@ -61,6 +61,8 @@ VERBS = (
     Verb("serve", "Offer the tools to agents"),
     Verb("schema", "Print the tools as a model provider's request has them"),
     Verb("validate", "Check the file and the sources"),
+    Verb("doctor", "Say what is wrong, and how to mend it"),
+    Verb("lock", "Pin what tools say of themselves, and see what changed"),
     Verb("trust", "Agree to what a project's file starts"),
     Verb("completion", "Print a completion script for a shell"),
     Verb("demo", "See the main job done on real files"),

@@ -200,6 +200,10 @@ class RemotePlace:
             spec = ToolSpec(name=name, description="", input_schema={"type": "object"})
         return await HostTool(spec, self._client, timeout).execute(arguments, CapabilityContext(emit=listen))
 
+    def held_back(self, name: str) -> str:
+        """See `Place`. A host says it when it is asked."""
+        return ""
+
     def outlives(self, id: str) -> bool:
         """No: a question that a host asks belongs to this session."""
         return False

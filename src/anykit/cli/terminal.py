@@ -117,6 +117,17 @@ class Terminal:
         """A line of our own words, in a colour."""
         self.print_styled(_styled(text, style, self._colored_out))
 
+    def write_marked(self, mark: str, style: str, text: str) -> None:
+        """A line with a word of ours in a colour before text of anybody's."""
+        self._clear_progress()
+        self._out(f"{_styled(mark, style, self._colored_out)} {cleaned(text)}\n")
+
+    def write_line(self, text: str, style: str = "") -> None:
+        """A line of anybody's text, in a colour."""
+        self._clear_progress()
+        line = cleaned(text)
+        self._out(f"{_styled(line, style, self._colored_out) if style else line}\n")
+
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Rows under their columns."""
         self._clear_progress()

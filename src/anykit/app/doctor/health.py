@@ -40,7 +40,7 @@ def _hung(case: Case, name: str, state: State) -> Finding:
         "source_hung",
         "error",
         name,
-        f"no answer within {case.waited:.3g} s{why}",
+        f"no answer within {case.waited:.1f} s{why}",
         f"--timeout {max(30, round(case.waited * 3))} waits longer; anykit show {name} says what it wrote; {_off(name)}",
     )
 
@@ -61,7 +61,7 @@ def _fix(name: str, source: Source, reason: str, needs: str) -> str:
         return f"give it what it asks for: `headers`, `token` or `oauth` of the source {name}"
     if "not set" in low:
         return "set the variable, or give it a default: ${NAME:-default}"
-    if "no such file" in low or "not found" in low or "there is no" in low:
+    if "no such file" in low or "does not exist" in low or "not found" in low or "there is no" in low:
         return f"correct its command or path ({source.location or name}), or leave it out: {_off(name)}"
     if "refused" in low or "resolve" in low or "unreachable" in low or "timed out" in low:
         return f"start it, or correct its address ({source.location or 'url'}); leave it out: {_off(name)}"
