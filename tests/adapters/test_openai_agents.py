@@ -31,11 +31,11 @@ def test_each_tool_is_a_function_tool_with_its_schema_as_it_is(found: dict[str, 
     assert listed["selected"] == ["add"]
 
 
-def test_only_a_schema_that_is_strict_as_it_stands_is_sent_as_strict(found: dict[str, Any]) -> None:
+def test_a_schema_is_sent_as_strict_where_that_can_be_done_without_another_meaning(found: dict[str, Any]) -> None:
     strict = found["listed"]["strict"]
-    assert (strict["add"], strict["nothing"]) == (True, True)
-    assert (strict["person"], strict["keywords"]) == (False, False)
-    assert found["listed"]["optional"] == ["name"]
+    assert (strict["add"], strict["nothing"], strict["person"]) == (True, True, True)
+    assert strict["either"] is False
+    assert found["listed"]["person"]["required"] == ["name", "age"]
     assert found["listed"]["chat"]["function"]["parameters"] == SUM
 
 
@@ -53,7 +53,9 @@ def test_arguments_that_do_not_fit_or_are_no_json_are_told_to_the_model(found: d
     assert right == "5"
 
 
-def test_a_parameter_may_be_called_what_the_framework_calls_its_own(found: dict[str, Any]) -> None:
+def test_a_parameter_may_be_called_what_the_framework_calls_its_own_and_null_is_not_given(
+    found: dict[str, Any],
+) -> None:
     assert found["keywords"]["told"] == ["c////x"]
 
 

@@ -46,7 +46,7 @@ def langchain_tools(
 
 def _made(made: Any, calls: Calls, tool: Tool, handle_errors: bool) -> Any:
     runnables = imported("langchain_core.runnables", EXTRA)
-    taken = Arguments.of(tool.input_schema)
+    taken = Arguments.of(tool)
 
     def thread() -> str | None:
         configurable: Any = runnables.ensure_config().get("configurable")

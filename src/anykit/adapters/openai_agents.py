@@ -11,6 +11,7 @@ it is answered: the run goes on, and the model reads it.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -19,7 +20,9 @@ from anykit.tools import Tool, ToolResult
 
 from .calls import Bench, Calls, imported
 from .pieces import Media, pieces_of
-from .schemas import Arguments
+from .schemas import Arguments, strict_schema
+
+log = logging.getLogger("anykit.adapters")
 
 EXTRA = "openai-agents"
 
@@ -37,9 +40,9 @@ def function_tools(
     """The tools that can be called now, as `FunctionTool`s of the OpenAI Agents SDK.
 
     `session_id` is what the tools hear as the session of their caller. `select` leaves out tools for which it is false.
-    `needs_approval` says for which tools the SDK asks before a call. The model is held to a schema strictly where it is
-    a strict one as it stands; any other goes out as it is, and the bench checks the arguments. Raises `MissingFramework`
-    without `openai-agents`.
+    `needs_approval` says for which tools the SDK asks before a call. The model is held to a schema strictly where that
+    can be done without another meaning: what may be left out is null then. Any other goes out as it is, and the bench
+    checks the arguments. Raises `MissingFramework` without `openai-agents`.
     """
     calls = Calls(bench, session_id=session_id)
     agents = imported("agents", EXTRA)
@@ -51,7 +54,7 @@ def function_tools(
 
 
 def _made(agents: Any, calls: Calls, tool: Tool, needs_approval: Approval) -> Any:
-    taken = Arguments.of(tool.input_schema)
+    taken = Arguments.of(tool)
 
     async def on_invoke_tool(context: Any, arguments: str) -> Any:
         try:
@@ -61,14 +64,23 @@ def _made(agents: Any, calls: Calls, tool: Tool, needs_approval: Approval) -> An
         result = await calls.run(tool, taken.back(cast(JsonObject, given)))
         return _output(agents, result)
 
-    return agents.FunctionTool(
-        name=tool.name,
-        description=tool.description,
-        params_json_schema=taken.schema,
-        on_invoke_tool=on_invoke_tool,
-        strict_json_schema=taken.is_strict,
-        needs_approval=needs_approval,
-    )
+    def made(schema: JsonObject, *, strict: bool) -> Any:
+        return agents.FunctionTool(
+            name=tool.name,
+            description=tool.description,
+            params_json_schema=schema,
+            on_invoke_tool=on_invoke_tool,
+            strict_json_schema=strict,
+            needs_approval=needs_approval,
+        )
+
+    strict = strict_schema(tool.input_schema)
+    if strict is not None:
+        try:
+            return made(strict, strict=True)
+        except agents.UserError as error:  # the SDK has rules of its own
+            log.debug("%s is not strict for the SDK: %s", tool.name, error)
+    return made(taken.schema, strict=False)
 
 
 def _output(agents: Any, result: ToolResult) -> Any:

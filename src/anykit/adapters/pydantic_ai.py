@@ -116,7 +116,7 @@ def _toolset_class() -> Any:
             known = self._tools.get(tool.name)
             if known is not None and known[0].input_schema is tool.input_schema:
                 return known[1]
-            return Arguments.of(tool.input_schema)
+            return Arguments.of(tool)
 
         def _definition(self, tool: Tool) -> Any:
             spec = tool.spec

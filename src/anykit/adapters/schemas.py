@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import cast
+from dataclasses import dataclass
+from typing import Any
 
 from anykit.capabilities import Json, JsonObject
 from anykit.schema.dialects import NotStrict, for_anthropic, for_openai, for_openai_strict
+from anykit.tools import Tool
+
+from .tool_calls import Intake
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,35 +19,25 @@ class Arguments:
 
     schema: JsonObject
     """An object with `properties`, without alternatives at its root; of the framework, which may change it."""
-    is_strict: bool = False
-    """Whether it is in OpenAI's strict subset as it stands."""
-    aliases: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Parameters whose names a provider refuses: how they are called there, and the tool's own names."""
+    intake: Intake
 
     @classmethod
-    def of(cls, schema: JsonObject) -> Arguments:
-        """From a tool's input schema."""
-        plain = for_openai(schema)
-        named = for_anthropic(plain.schema)
-        made = copy.deepcopy(named.schema)
+    def of(cls, tool: Tool) -> Arguments:
+        """What a tool takes."""
+        made = copy.deepcopy(for_anthropic(for_openai(tool.input_schema).schema).schema)
         made.setdefault("properties", {})
-        return cls(made, _is_strict(made), named.aliases)
+        return cls(made, Intake(tool.input_schema, tool.validator))
 
-    def back(self, given: Json) -> Json:
-        """The arguments of a call by the tool's own names."""
-        if not self.aliases or not isinstance(given, dict):
-            return given
-        return {self.aliases.get(name, name): value for name, value in cast(JsonObject, given).items()}
+    def back(self, given: Json) -> Any:
+        """The arguments of a call as the tool's own schema means them."""
+        return self.intake.take(given)
 
 
-def _is_strict(schema: JsonObject) -> bool:
-    """Whether making it strict changes nothing that it takes: then nothing is lost by it."""
+def strict_schema(schema: JsonObject) -> JsonObject | None:
+    """The schema in OpenAI's strict subset, for `Arguments.back` to undo; None where that would mean something else."""
     try:
-        strict = for_openai_strict(schema).schema
+        made = copy.deepcopy(for_openai_strict(schema).schema)
     except NotStrict:
-        return False
-    return _bare(strict) == _bare(schema)
-
-
-def _bare(schema: JsonObject) -> JsonObject:
-    return {"properties": {}, "required": [], **schema}
+        return None
+    made.setdefault("properties", {})
+    return made

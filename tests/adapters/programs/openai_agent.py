@@ -75,7 +75,7 @@ async def main() -> dict[str, Any]:
                 "description": tools[0].description,
                 "schema": tools[0].params_json_schema,
                 "strict": {one.name: one.strict_json_schema for one in tools},
-                "optional": tools[3].params_json_schema["required"],
+                "person": tools[3].params_json_schema,
                 "chat": Converter.tool_to_openai(tools[0]),
                 "selected": [one.name for one in function_tools(bench, select=lambda tool: "sums" in tool.tags)],
             }
@@ -128,7 +128,7 @@ async def main() -> dict[str, Any]:
             )
 
         async def keywords() -> Any:
-            return await calls(("keywords", json.dumps({"config": "c", "ctx": "x"})))
+            return await calls(("keywords", json.dumps({"config": "c", "run_manager": None, "ctx": "x"})))
 
         async def nothing() -> Any:
             return await calls(("nothing", ""))
