@@ -162,7 +162,9 @@ def test_a_plain_secret_goes_to_the_store_and_is_used(home: Path, folder: Path, 
 
 def test_what_is_named_is_imported_also_where_it_is_off(home: Path, folder: Path) -> None:
     write(folder / ".mcp.json", {"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}})
-    write(home / ".config/goose/config.yaml", "extensions:\n  quiet: {cmd: x, enabled: false}\n  part: {type: builtin}\n")
+    write(
+        home / ".config/goose/config.yaml", "extensions:\n  quiet: {cmd: x, enabled: false}\n  part: {type: builtin}\n"
+    )
     assert anykit("discover", "--import", "claude-code:b", "goose:quiet").code == 0
     names = [one["name"] for one in tomllib.loads((folder / "anykit.toml").read_text())["sources"]]
     assert names == ["b", "quiet"]

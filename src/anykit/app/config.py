@@ -161,7 +161,9 @@ class AppConfig(_Table):
     allow: list[str] = Field(default=[], description="Tools that are offered; patterns as in a view. All, if none.")
     deny: list[str] = Field(default=[], description="Tools that are not offered to anyone; patterns. It wins.")
     deferred_after: int | None = Field(
-        default=None, ge=0, description="So many tools are listed; the rest is found by `find_tools`. All, if not given."
+        default=None,
+        ge=0,
+        description="So many tools are listed; the rest is found by `find_tools`. All, if not given.",
     )
     bounds: BoundsConfig = Field(default_factory=BoundsConfig, description="What no caller can go beyond.")
     serve: ServeConfig = Field(default_factory=ServeConfig, description="How `anykit serve` listens.")

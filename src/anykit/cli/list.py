@@ -35,7 +35,9 @@ def run(
     ] = False,
     view: Annotated[
         str | None,
-        typer.Option("--view", metavar="NAME", help="Only what is in this view of the configuration.", show_default=False),
+        typer.Option(
+            "--view", metavar="NAME", help="Only what is in this view of the configuration.", show_default=False
+        ),
     ] = None,
 ) -> int:
     """List toolkits, tools, resources, prompts, skills and sources.

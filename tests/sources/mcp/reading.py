@@ -45,7 +45,14 @@ def shown_of(entry: Entry) -> dict[str, Any]:
     shown |= {"fault": entry.fault, "disabled": entry.disabled, "required": entry.required}
     shown |= {"description": entry.description, "reports": list(entry.reports), "inputs": entry.inputs}
     shown |= {"approvals": [list(one) for one in entry.approvals], "scope": entry.scope}
-    usual: dict[str, Any] = {"env": {}, "headers": {}, "login": True, "connect_timeout": 15.0, "allow": ["*"], "era": "auto"}
+    usual: dict[str, Any] = {
+        "env": {},
+        "headers": {},
+        "login": True,
+        "connect_timeout": 15.0,
+        "allow": ["*"],
+        "era": "auto",
+    }
     return {key: value for key, value in shown.items() if value not in (None, "", [], False, usual.get(key))}
 
 
