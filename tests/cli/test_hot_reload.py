@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ class Client:
         self.ask("initialize", hello)
         self._headers["mcp-protocol-version"] = "2025-11-25"
 
-    def ask(self, method: str, params: object) -> dict[str, object]:
+    def ask(self, method: str, params: object) -> dict[str, Any]:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         request = urllib.request.Request(self._url, body, self._headers)
         with urllib.request.urlopen(request, timeout=20) as answer:
@@ -61,14 +62,12 @@ class Client:
         return json.loads(data)["result"]
 
     def tools(self) -> list[str]:
-        listed = self.ask("tools/list", {})["tools"]
-        assert isinstance(listed, list)
+        listed: list[dict[str, Any]] = self.ask("tools/list", {})["tools"]
         return [str(one["name"]) for one in listed]
 
     def call(self, name: str) -> str:
         result = self.ask("tools/call", {"name": name, "arguments": {}})
-        content = result["content"]
-        assert isinstance(content, list)
+        content: list[dict[str, Any]] = result["content"]
         return str(content[0]["text"])
 
 

@@ -77,11 +77,11 @@ sources = [
   { kind = "http", name = "plain", url = "http://127.0.0.1:9/x", headers = { x-api-key = "sk-live-Zq81nV0aTf5LmP2cRw7YbX3d" } },
 ]
 
-[tools.nothing_of_that_name]
-enabled = false
+[serve]
+host = "0.0.0.0"
 """
-FOUND = ("away", "NOBODY_SET_THIS", "x-api-key", "nothing_of_that_name", "note")
-"""What the doctor has to name: a dead source, an unset variable, a secret, an unused rule, hidden characters."""
+FOUND = ("away", "NOBODY_SET_THIS", "x-api-key", "serve.host", "note")
+"""What the doctor has to name: a dead source, an unset variable, a secret, an open port, hidden characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ async def call_each_kind(stage: BringStage) -> str:
 async def resolve_collision(stage: BringStage) -> str:
     """Two functions of one name: each is told apart, with the reason; an alias of the person's own replaces one."""
     before: list[dict[str, Any]] = json.loads(await stage.anykit("list", "--names", "--json"))
-    exposed = {(one["source"], one["original"]): one["name"] for one in before}
+    exposed = {(one["source"], one["original"]): one["exposed"] for one in before}
     both = (exposed.get(("tools", "lookup")), exposed.get(("more", "lookup")))
     require(both == ("tools_lookup", "more_lookup"), f"the two are called {both}")
     with (stage.folder / FILE).open("a") as file:
