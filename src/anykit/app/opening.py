@@ -43,6 +43,8 @@ class Opening:
     env: Mapping[str, str] | None = None
     connect_timeout: float = 15.0
     """Seconds."""
+    private_hosts: tuple[str, ...] = ()
+    """What may be reached on behalf of peers, although it is not public."""
     offers: Any = None
     """What MCP servers may ask for; only questions, if nothing is given."""
     secrets: SecretStore | None = None

@@ -240,6 +240,7 @@ class Workbench:
         return Opening(
             folder=config.folder,
             connect_timeout=config.limits.connect,
+            private_hosts=tuple(self.config.bounds.private_hosts),
             offers=_offers_of(config, self.models),
             secrets=self.secrets,
             told=self._values_told,

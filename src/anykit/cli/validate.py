@@ -24,6 +24,7 @@ from anykit.app.config import SourceConfig
 from anykit.app.opening import is_openapi_file
 from anykit.app.pieces import unset_variables
 from anykit.capabilities import JsonObject
+from anykit.runtime import CLEANED
 from anykit.schema import SchemaError, compile_schema
 from anykit.sources.skills import SkillsSource, look, strict_faults
 from anykit.stores import UnresolvedReference, resolve_all
@@ -187,8 +188,16 @@ async def _of_sources(
             if isinstance(provider, SkillsSource):
                 findings += _of_skills(provider, strict=strict)
             else:
-                findings += [Finding("warning", source.name, report) for report in source.reports]
+                findings += [
+                    Finding("warning", source.name, one) for one in source.reports if not one.endswith(CLEANED)
+                ]
         snapshot = bench.catalog.snapshot
+        findings += [Finding("error", fault.name, fault.reason) for fault in bench.catalog.faults]
+        findings += [
+            Finding("warning", report.name, report.reason)
+            for report in snapshot.reports
+            if report.source == "configuration" and report not in bench.catalog.faults
+        ]
         findings += _of_toolkits(config, {name: entry.spec.schema for name, entry in snapshot.toolkits.items()})
         for name, entry in snapshot.tools.items():
             if entry.tool.spec.output_schema is not None:

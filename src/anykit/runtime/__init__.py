@@ -4,7 +4,7 @@ from .callers import HOST, Caller, Scope
 from .catalog import FINDER, Catalog, Shaped, Shaping
 from .executor import CallOptions, Executor
 from .journal import Journal, Nowhere
-from .naming import Candidate, Name, Names, clean
+from .naming import CLEANED, Candidate, Name, Names, clean
 from .policy import AllowAll, Decision, Policy
 from .scopes import Configured, Scopes, ToolkitEvent, UnknownToolkit, Vault
 from .session import CatalogChanged, Change, Session, ToolkitView
@@ -13,6 +13,7 @@ from .suspensions import Suspensions, WaitFor
 from .views import Patterns, View
 
 __all__ = [
+    "CLEANED",
     "FINDER",
     "HOST",
     "AllowAll",

@@ -20,7 +20,7 @@ from anykit.capabilities import CapabilityProvider, Connected, Invocable, Prompt
 from anykit.schema import SchemaError, compile_schema
 from anykit.tools import Tool, Toolkit, lift
 
-from .naming import Candidate, Names, clean, hashed
+from .naming import CLEANED, Candidate, Names, clean, hashed
 from .search import Index, Words
 from .snapshot import Report, Snapshot, Source, ToolEntry, ToolkitEntry
 from .views import Lens, Marks, Patterns, View, deferring
@@ -264,7 +264,9 @@ class Catalog:
         for report in reports:
             if report not in self._logged:
                 self._logged.add(report)
-                log.warning("%s: %s: %s", report.source, report.name, report.reason)
+                # A document of REST calls has hundreds of names that are only cleaned; `list --names` tells of them.
+                level = logging.INFO if report.reason.endswith(f": {CLEANED}") else logging.WARNING
+                log.log(level, "%s: %s: %s", report.source, report.name, report.reason)
         self._whole = Snapshot(
             version=self.snapshot.version + 1,
             tools=tools,

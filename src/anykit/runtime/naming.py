@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 VALID = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 LENGTH = 64
+CLEANED = "not a valid name"
+"""Why a name was only cleaned: nobody else is concerned."""
 _HASH = 8
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -92,7 +94,7 @@ class Names:
             alone = len(equal) == 1 and self._is_free(wanted)
             for one in equal:
                 if alone:
-                    self._give(one, wanted, "not a valid name")
+                    self._give(one, wanted, CLEANED)
                 else:
                     self._give_hashed(one, wanted, "not a valid name, and equal to another's")
         return {candidate.key: self._given[candidate.key] for candidate in asked}

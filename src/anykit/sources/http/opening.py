@@ -43,12 +43,17 @@ class Opening(Protocol):
         """Seconds."""
         ...
 
+    @property
+    def private_hosts(self) -> tuple[str, ...]:
+        """What may be reached on behalf of peers, although it is not public."""
+        ...
+
 
 def open_source(config: Any, opening: Opening) -> Opened:
     """The entry point `http` of the group `anykit.sources`: from a table in the configuration to a source."""
     name = _source_name(config)
     where = _where(config)
-    exchange = Exchange(connect_timeout=opening.connect_timeout)
+    exchange = Exchange(connect_timeout=opening.connect_timeout, private_hosts=opening.private_hosts)
     tools: list[Tool] = []
     faults: list[str] = []
     for at, options in enumerate(_endpoints(config)):

@@ -33,6 +33,11 @@ class Opening(Protocol):
         """Seconds."""
         ...
 
+    @property
+    def private_hosts(self) -> tuple[str, ...]:
+        """What may be reached on behalf of peers, although it is not public."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -91,6 +96,7 @@ def options_of(config: Any, opening: Opening) -> Options:
         retries=given("retries", 2),
         max_bytes=given("max_bytes", 1024 * 1024),
         connect_timeout=opening.connect_timeout,
+        private_hosts=opening.private_hosts,
     )
 
 
