@@ -122,7 +122,7 @@ async def with_things(folder: Path) -> AsyncGenerator[BringStage]:
 
 async def add_each_kind(stage: BringStage) -> str:
     """One command takes them all into the file, whose comments stay; each is up."""
-    things = ("tools.py", "more.py", "mcp.json", "skills", f"{stage.shop_url}/openapi.json", stage.agent_url)
+    things = ("tools.py", "mcp.json", "skills", f"{stage.shop_url}/openapi.json", stage.agent_url)
     await stage.anykit("add", *things)
     require("# What I have, and what I was told to add." in (stage.folder / FILE).read_text(), "the comment is gone")
     listed: list[dict[str, Any]] = json.loads(await stage.anykit("list", "sources", "--json"))
@@ -158,6 +158,7 @@ async def call_each_kind(stage: BringStage) -> str:
 
 async def resolve_collision(stage: BringStage) -> str:
     """Two functions of one name: each is told apart, with the reason; an alias of the person's own replaces one."""
+    await stage.anykit("add", "more.py")
     before: list[dict[str, Any]] = json.loads(await stage.anykit("list", "--names", "--json"))
     exposed = {(one["source"], one["original"]): one["exposed"] for one in before}
     both = (exposed.get(("tools", "lookup")), exposed.get(("more", "lookup")))
